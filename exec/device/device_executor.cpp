@@ -15,6 +15,7 @@
 #include "exec/device/self_exchange.hpp"
 #include "exec/device/stamps.hpp"
 #include "exec/device/task_recording.hpp"
+#include "exec/run/measure.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::exec {
@@ -150,7 +151,8 @@ class ScheduleOnDevice final : public DeviceExecutor {
 
   // In the middle of a sample that is long enough to have one. The times of shorter ones are not compared.
   void look_at_clock() {
-    if (steps_in_sample_ == 1) return;
+    if (steps_in_sample_ == 1 || steady_time() - clock_read_ < between_clock_readings) return;
+    clock_read_ = steady_time();
     std::this_thread::sleep_for(std::chrono::duration<double>(.5 * steps_in_sample_ * last_step_.value()));
     if (!device_.reached(*end_)) readings_.push_back(device_.clock());
   }
@@ -186,6 +188,7 @@ class ScheduleOnDevice final : public DeviceExecutor {
   int steps_in_sample_ = 1;  // of the last step
   Seconds last_step_;
   std::vector<ClockReading> readings_;
+  Seconds clock_read_;  // when it was last
 };
 
 }  // namespace

@@ -333,7 +333,9 @@ class DeviceMeter final : public Meter {
   }
 
   // The clock in the middle of the work, which is expected to take so long.
-  ClockReading clock_during(std::span<const Repeated> work) const {
+  ClockReading clock_during(std::span<const Repeated> work) {
+    if (longest_ == Seconds(0) || steady_time() - clock_read_ < between_clock_readings) return {};
+    clock_read_ = steady_time();
     std::this_thread::sleep_for(std::chrono::duration<double>(.5 * longest_.value()));
     for (std::size_t i = 0; i < work.size(); ++i)
       if (work[i].times > 0 && !device_.reached(*lanes_[i].done)) return device_.clock();
@@ -359,7 +361,8 @@ class DeviceMeter final : public Meter {
   std::unique_ptr<Memory> moment_;
   std::vector<Probe> probes_;
   std::vector<Lane> lanes_;
-  Seconds longest_;  // of the last run of these probes
+  Seconds longest_;     // of the last run of these probes
+  Seconds clock_read_;  // when it was
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace dovetail::exec {
 // A GPU lowers its clock under load. Times of calibrations, of steps and of other programs can be compared where all
 // have worked for so long before they count, and where each sample goes on back to back for so long.
 inline constexpr Seconds warm_up_under_load{.3}, sample_under_load{.05};
+// The clock is read in the middle of a sample, but not more often than this.
+inline constexpr Seconds between_clock_readings{.1};
 
 struct MeasureSettings {
   int warm_up = 1;       // samples that are not kept

@@ -82,6 +82,7 @@ class MeasuredRun {
     const bool relu_in_float = e_.model.expert_kind == ExpertKind::Ffn && target_.in_float();
     if (!options_.check_numerics) {
       data_ = target_.data(options_.seed);
+      result_.report.numerics_checked = false;
       result_.notes.emplace_back("numerics were not checked");
       return;
     }

@@ -67,6 +67,7 @@ RunReport read_run(const JsonReader& r) {
   run.output_error = error("output_error");
   run.gradient_error = error("gradient_error");
   run.numerics_ok = r.boolean("numerics_ok");
+  run.numerics_checked = r.boolean_or("numerics_checked", true);
   run.clock = {r.number_or("clock_mhz", 0, 0), r.number_or("power_w", 0, 0)};
   if (r.has("training")) run.training = read_training(r.at("training"));
   return run;

@@ -176,7 +176,8 @@ Json run_json(const RunReport& run) {
                {"dropped", run.dropped},
                {"output_error", run.output_error},
                {"gradient_error", run.gradient_error},
-               {"numerics_ok", run.numerics_ok}};
+               {"numerics_ok", run.numerics_ok},
+               {"numerics_checked", run.numerics_checked}};
   if (run.clock.mhz > 0) json["clock_mhz"] = run.clock.mhz;
   if (run.clock.watts > 0) json["power_w"] = run.clock.watts;
   if (run.training) json["training"] = training_json(*run.training);

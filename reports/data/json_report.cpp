@@ -116,9 +116,9 @@ Json run_json(const RunReport& run) {
           {"power_w", run.clock.watts > 0 ? number(run.clock.watts) : Json(nullptr)},
           {"dropped", run.dropped},
           {"numerics",
-           {{"ok", run.numerics_ok},
-            {"output_error", number(run.output_error)},
-            {"gradient_error", number(run.gradient_error)}}},
+           {{"ok", run.numerics_checked ? Json(run.numerics_ok) : Json(nullptr)},
+            {"output_error", run.numerics_checked ? number(run.output_error) : Json(nullptr)},
+            {"gradient_error", run.numerics_checked ? number(run.gradient_error) : Json(nullptr)}}},
           {"training", run.training ? training_json(*run.training) : Json(nullptr)}};
 }
 

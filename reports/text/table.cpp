@@ -138,6 +138,7 @@ std::string clock_text(const ClockReading& clock) {
 }
 
 std::string numerics_line(const RunReport& run) {
+  if (!run.numerics_checked) return "    outputs and gradients were not compared with the reference";
   const double error = std::max(run.output_error, run.gradient_error);
   return fmt::format("    outputs and gradients equal the reference: {} (error {:.1e})", run.numerics_ok ? "yes" : "NO",
                      error);
@@ -165,7 +166,7 @@ void write_runs(std::ostream& out, const Report& report, const std::vector<Summa
                fixed(ms(run.ci95_low), decimals) + " - " + fixed(ms(run.ci95_high), decimals),
                fixed(row.measured_ratio, 3), fixed(run.dilation, 1), fixed(run.emulated_share * 100, 0),
                std::to_string(run.overruns), std::to_string(run.samples.size())});
-    table.add_remark(numerics_line(run), run.numerics_ok ? Ink::Good : Ink::Bad);
+    table.add_remark(numerics_line(run), !run.numerics_checked ? Ink::Dim : run.numerics_ok ? Ink::Good : Ink::Bad);
     if (run.training) table.add_remark(training_line(*run.training), run.training->ok ? Ink::Good : Ink::Bad);
     table.add_remark(printable(fmt::format("    on {} over {}, {} ranks; stopped by {}{}", run.device, run.transport,
                                            run.ranks, run.stopped_by, clock_text(run.clock))),

@@ -19,7 +19,7 @@ REHEARSED = [
     (6, "restore-s4", False),
     (7, "tutel", False),
 ]
-SECONDS = 50  # of a mission that may go on
+SECONDS = 45  # of a mission that may go on
 
 
 def main():

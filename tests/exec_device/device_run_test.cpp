@@ -50,7 +50,7 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   const auto device = make_loop_device();
   const Experiment e = experiment_with_exchanges();
   const RunResult r = run_on_device(*device, e, priced_schedule(e), quick(false));
-  CHECK(r.report.numerics_ok);
+  CHECK((r.report.numerics_ok && r.report.numerics_checked));
   CHECK(r.report.device == "cuda");
   CHECK(r.report.transport == "inproc");
   CHECK(r.report.ranks == e.cluster.gpus());
@@ -89,6 +89,7 @@ TEST_CASE("Products of a rank that stands for all leave multiprocessors to its e
     options.check_numerics = false;
     options.gemm_multiprocessors = told;
     const RunResult r = run_on_device(device, e, priced_schedule(e), options);
+    CHECK_FALSE(r.report.numerics_checked);
     const auto says = [&](const std::string& note) { return note.find("products are made for") != std::string::npos; };
     CHECK(std::ranges::any_of(r.notes, says) == (device.products_made_for > 0));
     return device.products_made_for;

@@ -224,6 +224,8 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
   run.dropped = 7;
   run.output_error = 1e-7;
   run.gradient_error = std::numeric_limits<double>::quiet_NaN();
+  run.numerics_checked = false;
+  run.clock = {1755, 640.5};
   run.training = TrainingReport{{4.5, std::numeric_limits<double>::quiet_NaN()}, {4.5, 4}, 2e-7, 3e-7, 1e-5, false};
   const std::string text = to_json(file).dump();
   const TimelineFile again = read_timeline(JsonFile::parse(text, "t.json"));
@@ -231,6 +233,8 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
   REQUIRE(again.run);
   CHECK(again.run->samples == run.samples);
   CHECK(std::isnan(again.run->gradient_error));
+  CHECK_FALSE(again.run->numerics_checked);
+  CHECK(again.run->clock == run.clock);
   REQUIRE(again.run->training);
   CHECK(again.run->training->reference_losses == std::vector<double>{4.5, 4});
   CHECK(again.run->training->tolerance == 1e-5);
