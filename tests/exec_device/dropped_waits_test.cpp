@@ -86,7 +86,7 @@ class Dropper {
 TEST_CASE("Whatever order a missing wait leaves out is reported, and nothing else") {
   Random random(77);
   Drops all;
-  for (int run = 0; run < 18;) {
+  for (int run = 0; run < 12;) {
     const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
