@@ -71,7 +71,9 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
   if (grid.device == exec::RunDevice::Cuda)
     notes.emplace_back(
         "one GPU stands for one rank; numerics are checked with all ranks on it; its attention is not fused, so that "
-        "scores pass through memory, which modelled work leaves out and fitted costs have only from their own sizes");
+        "scores pass through memory, which modelled work leaves out and fitted costs have only from their own sizes; "
+        "products are made for the multiprocessors that an exchange leaves, while costs without a fit are of whole "
+        "GPUs");
   else if (!held && grid.predict.front().scale.ranks > exec::free_cores())
     notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
                                 grid.predict.front().scale.ranks, exec::free_cores()));
