@@ -15,7 +15,7 @@ from records import Refused
 LIMIT = 48 << 20  # bytes
 LONGEST_LINE = 1500  # characters
 SPARE = 20  # seconds of a mission's limit, for its beginning and end
-# What may be needed there. The C library's parts are found by any program that starts.
+# The programs may need these there. The C library's parts are found by any program that starts.
 ALLOWED = re.compile(r"libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1|ld-linux-x86-64\.so\.2|libcudart\.so\.13|libcublas\.so\.13")
 # No library that is not used, and no folder of this machine to look for them.
 LINK = ("-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed", "-DCMAKE_SKIP_RPATH=ON")

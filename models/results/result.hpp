@@ -73,7 +73,7 @@ struct RunReport {
   double output_error = 0;           // relative Frobenius against the double reference
   double gradient_error = 0;
   bool numerics_ok = false;
-  bool numerics_checked = true;  // else nothing is known of them
+  bool numerics_checked = true;            // else nothing is known of them
   std::optional<TrainingReport> training;  // where one was asked for
 };
 
