@@ -161,7 +161,7 @@ class PipelineChoice {
   std::optional<PlanChoice> planned_on_few(Pipeline way, int few) {
     const Experiment shorter = with_fewer(task_.experiment, way.micro_batches, few);
     PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}, task_.steps, task_.estimates};
-    set_pipeline(task.base, {way.schedule, few});
+    set_pipeline(task.base, {way.schedule, few, way.virtual_stages});
     PlanChoice choice = counted(planner_.choose(task, task_evaluator(task)));
     const bool fits_few = task.steps->peak(shorter, choice.plan) <= limit();
     set_pipeline(choice.plan, way);

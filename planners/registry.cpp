@@ -23,13 +23,14 @@ const Planner& all_to_all_choice();
 const Planner& tutel_adaptive();
 const Planner& parallelism_router();
 const Planner& shadowing();
+const Planner& alternatives_planner();
 const Planner& dovetail();
 
 namespace {
 
 constexpr std::array planners{fixed,        exhaustive,  four_case,         four_case_slsqp, granularity_search,
                               memory_reuse, equation_10, all_to_all_choice, tutel_adaptive,  parallelism_router,
-                              shadowing,    dovetail};
+                              shadowing,    alternatives_planner, dovetail};
 
 }  // namespace
 

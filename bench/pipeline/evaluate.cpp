@@ -111,7 +111,8 @@ planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
 }
 
 planners::PlanningTask Evaluation::task_of(const Candidate& candidate) {
-  planners::PlanningTask task{experiment_of(candidate.system), candidate.system.plan, candidate.system.planner};
+  planners::PlanningTask task{experiment_of(candidate.system), {}, candidate.system.planner};
+  task.base = plan_on(candidate.system, task.experiment);
   task.steps = steps_;
   task.estimates = estimates_;
   if (settings_) settings_(task.base);
@@ -133,6 +134,7 @@ planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::Plan
   if (candidate.plan_file) return planner.choose(task, ask ? ask : analytic_);
   planners::PlanningTask held = task;
   held.hold = hold;
+  if (!task.choices.alternatives.empty()) task.hold = hold;
   const std::vector<planners::Pipeline> ways = pipelines(held);
   const auto with_choices = [&](planners::PlanChoice choice) {
     choice.report.choices = choices_text(planner, task.choices, ways);

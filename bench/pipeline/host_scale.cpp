@@ -33,14 +33,15 @@ void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale)
   add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, scale.tokens_per_rank, 1, most);
 }
 
-void scale_down(Question& question, const exec::HostScale& scale, int seed, bool keep_type) {
+void scale_down(Question& question, const exec::HostScale& scale, int seed, bool on_gpu) {
   const DType dtype = question.experiment.workload.dtype;
   Experiment big = question.experiment;
   if (question.repeats_for_system) big.parallelism.sequence_parallel.reset();  // the small one has groups of its own
   question.experiment = exec::scaled_for_host(big, scale);
   question.notes.clear();  // they were about the big one
   add_repeated_tokens(question);
-  if (keep_type) question.experiment.workload.dtype = dtype;
+  const bool pads = on_gpu && question.experiment.workload.message_sizes == MessageSizes::Routed;
+  if (on_gpu) question.experiment.workload.dtype = dtype;
   exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(seed));
   const Experiment& e = question.experiment;
   question.notes.push_back(fmt::format(
@@ -56,6 +57,12 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
         "groups of a run follow its ranks: mp and esp are 1 where they were 1, else the {} ranks of a node, "
         "and dp {}, ep {} and edp {} are what is left",
         e.cluster.gpus_per_node, e.parallelism.dp, e.parallelism.ep, e.parallelism.edp));
+  if (pads) {
+    question.experiment.workload.message_sizes = MessageSizes::Padded;
+    question.notes.emplace_back(
+        "kernels of a GPU move messages of one size: here they are padded to what the fullest expert takes, and no "
+        "token is dropped by that");
+  }
   add_run_differences(big, question.notes);
   question.notes.emplace_back(
       "ops of a run are predicted at, and held to, the times that they take alone: overlap is ideal");

@@ -10,7 +10,8 @@ namespace dovetail::bench {
 // --ranks, --layers, --experts, --hidden, --expert-hidden, --head-size, --tokens, under the heading `group`.
 void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale);
 
-// The question in the size of this machine, with notes of its own. Hosts compute in fp32; `keep_type`: others do not.
-void scale_down(Question& question, const exec::HostScale& scale, int seed, bool keep_type = false);
+// The question in the size of this machine, with notes of its own. Hosts compute in fp32; GPUs in the question's format
+// and with padded messages.
+void scale_down(Question& question, const exec::HostScale& scale, int seed, bool on_gpu = false);
 
 }  // namespace dovetail::bench

@@ -95,6 +95,8 @@ TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files
   curve.model = e.model.name;
   curve.sequence = e.workload.sequence;
   curve.global_batch = questions.front().global_batch;
+  curve.workload =
+      reports::workload_text(e, fmt::format("{} samples of {} tokens", curve.global_batch, curve.sequence));
   curve.gpu_watts = choices.front().gpu_watts;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     TuneOptions options = choices[i];

@@ -55,7 +55,7 @@ class MeasuredRun {
       const bool last = given || repetition == most_repetitions;
       if (sample(dilation, last) || last) break;
     }
-    if (e_.workload.message_sizes == MessageSizes::Routed) note_sent_rows();
+    if (priced_->schedule->routed) note_sent_rows();
     if (options_.train > 0) result_.report.training = train();
     return std::move(result_);
   }

@@ -16,6 +16,8 @@ void require_executable(const Experiment& e) {
           "rotary positions turn pairs of elements; expected an even size");
   require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
           "eager attention is simulated, not executed yet: executors keep no probabilities");
+  require(e.parallelism.mp <= e.model.attention.kv_heads, "/parallelism/mp",
+          "more ranks than key/value heads, which these repeat, are simulated, not executed yet");
   require(e.workload.causal, "/workload/causal", "attention without a mask is simulated, not executed yet");
   require(!e.workload.other_products(), "/workload/products",
           "products in another format than workload.dtype are simulated, not executed yet");

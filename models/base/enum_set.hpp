@@ -21,6 +21,8 @@ class EnumSet {
   constexpr bool has(Enum member) const { return (bits_ & bit(member)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   constexpr std::uint32_t bits() const { return bits_; }  // bit n: the enumerator with the number n
+  friend constexpr EnumSet operator|(EnumSet a, EnumSet b) { return of_bits(a.bits_ | b.bits_); }
+  friend constexpr EnumSet operator&(EnumSet a, EnumSet b) { return of_bits(a.bits_ & b.bits_); }
   friend constexpr bool operator==(const EnumSet&, const EnumSet&) = default;
 
  private:

@@ -227,6 +227,7 @@ void add_small_parts(const Model& model, Json& json) {
   if (model.tied_embeddings) json["tied_embeddings"] = true;
   if (model.learned_positions > 0) json["learned_positions"] = model.learned_positions;
   if (model.mtp_layers > 0) json["mtp_layers"] = model.mtp_layers;
+  if (model.dropless) json["dropless"] = true;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct WorkloadDefaults {
   std::optional<AttentionKernel> attention;
   std::optional<bool> causal;
   std::optional<Extent> extent;
+  bool groups_fill_nodes = false;  // default_parallelism, else trained_parallelism
   std::map<std::string, int> layers;  // of models that have more, by name
   std::string layers_reason;
 };
@@ -49,8 +50,8 @@ struct ExperimentRequest {
   friend bool operator==(const ExperimentRequest&, const ExperimentRequest&) = default;
 };
 
-// Defaults: the cluster's, else batch 1, sequence 1024, f 1.2, bf16; top_k and layers of the model; groups as
-// default_parallelism, filled up around those given. Options come before the file. Paths in a file are relative to it.
+// Defaults: the cluster's, else as the model is trained: its sequence, top_k and layers, dropless or with f 1.2, bf16;
+// groups as default_parallelism or trained_parallelism, filled up around those given. Options come before the file. Paths in a file are relative to it.
 // `notes` gets a line for every default that a reader must know (layers cut to the testbed's, padded heads).
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
 

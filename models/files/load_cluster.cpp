@@ -30,6 +30,8 @@ WorkloadDefaults read_defaults(const JsonReader& json) {
   if (json.has("attention")) defaults.attention = json.enumeration("attention", attention_kernel_names);
   if (json.has("causal")) defaults.causal = json.boolean("causal");
   if (json.has("extent")) defaults.extent = json.enumeration("extent", extent_names);
+  constexpr std::array<std::pair<std::string_view, bool>, 2> groups{{{"node", true}, {"least", false}}};
+  defaults.groups_fill_nodes = json.enumeration_or("groups", groups, false);
   if (const auto layers = json.find("layers"))
     for (const auto& [model, count] : layers->members()) defaults.layers[model] = count.integer(1);
   defaults.layers_reason = json.string_or("layers_reason", "");

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -76,13 +77,20 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(0)), 1);
   w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual)), 1);
   w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), e.model.dense() ? 0 : 1);
-  w.capacity_factor = json.number_or(
-      "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
+  const std::optional<double> usual_capacity =
+      step.capacity_factor ? step.capacity_factor : defaults.capacity_factor;
+  const bool dropless = e.model.dropless && w.gate.token_choice() && !usual_capacity;
+  w.capacity_factor =
+      json.number_or("capacity_factor", dropless ? 0 : usual_capacity.value_or(w.capacity_factor));
+  w.message_sizes = json.enumeration_or(
+      "message_sizes", message_sizes_names,
+      dropless && w.capacity_factor == 0 ? MessageSizes::Routed : MessageSizes::Padded);
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
   const Extent usual_extent = e.model.vocabulary > 0 ? Extent::Model : Extent::WholeLayers;
   w.extent = json.enumeration_or("extent", extent_names, defaults.extent.value_or(usual_extent));
-  w.mtp_layers = json.integer_or("mtp_layers", w.extent == Extent::Model ? e.model.mtp_layers : 0, 0);
+  const bool whole = w.extent == Extent::Model && w.layers == e.model.layers;
+  w.mtp_layers = json.integer_or("mtp_layers", whole ? e.model.mtp_layers : 0, 0);
   if (json.has("products")) w.products = json.enumeration("products", dtype_names);
   if (json.has("gradients"))
     w.gradients = json.enumeration("gradients", dtype_names);
@@ -91,7 +99,6 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   if (json.has("clip_gradients")) w.clip_gradients = json.number("clip_gradients", 0);
   w.attention = json.enumeration_or("attention", attention_kernel_names, defaults.attention.value_or(w.attention));
   w.causal = json.boolean_or("causal", defaults.causal.value_or(w.causal));
-  w.message_sizes = json.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);
   return w;
 }
 
@@ -119,13 +126,15 @@ void place_experts(const JsonReader& json, Parallelism& p, Experiment& e, std::v
 }
 
 // Sizes that are not given fill up the GPUs around those that are; where that does not divide, validate() says so.
-Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<std::string>& notes) {
+Parallelism read_parallelism(const JsonReader& json, Experiment& e, const WorkloadDefaults& defaults,
+                             std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus();
   const auto rest = [&](int a, int b, int c = 1) {
     const double taken = static_cast<double>(a) * b * c;  // which no product of three sizes exceeds
     return taken < gpus ? static_cast<int>(gpus / taken) : 1;
   };
-  const Parallelism usual = default_parallelism(e.cluster, e.model);
+  const Parallelism usual =
+      defaults.groups_fill_nodes ? default_parallelism(e.cluster, e.model) : trained_parallelism(e.cluster, e.model);
   if (const int cp = json.integer_or("cp", 1, 1); cp > 1)
     json.fail("cp",
               fmt::format("{}: context parallelism, which divides the positions of each sample over ranks, is not "
@@ -142,7 +151,7 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
     place_experts(json, p, e, notes);
     return p;
   }
-  p.ep = usual_ep(e.model, rest(p.pp, p.esp));
+  p.ep = usual_ep(e.model, e.cluster, rest(p.pp, p.esp), p.esp);
   if (json.has("edp")) p.ep = rest(p.pp, p.esp, json.integer("edp", 1));
   p.ep = json.integer_or("ep", p.ep, 1);
   p.edp = json.integer_or("edp", rest(p.pp, p.ep, p.esp), 1);
@@ -217,8 +226,37 @@ void require_fit(Experiment& e, const JsonFile& json) {
   }
 }
 
-// Sharing over all GPUs of a node is usual, as in the papers. A note says when fewer GPUs share.
-void note_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+// The model's way of training, where its messages cannot be routed.
+void pad_messages(Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+  if (e.workload.message_sizes == MessageSizes::Padded || given.has("message_sizes")) return;
+  try {
+    require_message_sizes(e);
+  } catch (const InputError& error) {
+    e.workload.message_sizes = MessageSizes::Padded;
+    notes.push_back(fmt::format("{} is trained with messages of routed sizes, but here they are padded: {}",
+                                e.model.name, error.message()));
+  }
+}
+
+void note_trained_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+  const Parallelism& p = e.parallelism;
+  std::vector<std::string> sizes;
+  const auto add = [&](const char* name, int size) {
+    if (!given.has(name)) sizes.push_back(fmt::format("{} {}", name, size));
+  };
+  add("mp", p.mp);
+  if (!e.model.dense() && !given.has("count_per_node")) {
+    add("ep", p.ep);
+    add("esp", p.esp);
+  }
+  if (!sizes.empty())
+    notes.push_back(fmt::format("nobody gave all groups: {}, with which GPUs share no more of a layer than memory asks "
+                                "for; dovetail tune looks for better ones",
+                                fmt::join(sizes, ", ")));
+}
+
+// Sharing over all GPUs of a node is usual in the paper. A note says when fewer GPUs share.
+void note_node_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus_per_node;
   const bool no_esp = e.model.dense() || given.has("count_per_node");
   const auto note = [&](const char* name, int size, const char* sizes) {
@@ -283,14 +321,15 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
                            FilesRead& files, std::vector<std::string>& notes) {
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
-  e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
-  const JsonReader workload = object_at(file.reader(), "workload");
+  const JsonReader groups = object_at(file.reader(), "parallelism"), workload = object_at(file.reader(), "workload");
+  e.parallelism = read_parallelism(groups, e, parts.defaults, notes);
+  pad_messages(e, workload, notes);
   if (workload.has("global_batch")) e.workload.batch = samples_of_group(workload, e.parallelism.dp);
   fill_gpus(e, notes);
   if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   e.overlap = file.reader().enumeration_or("overlap", overlap_names, e.overlap);
   require_fit(e, file.json());
-  note_groups(e, object_at(file.reader(), "parallelism"), notes);
+  (parts.defaults.groups_fill_nodes ? note_node_groups : note_trained_groups)(e, groups, notes);
   note_padding(e, notes);
   note_trace(e, notes);
   if (e.overlap == Overlap::Ideal && sets(request, "calibration.interference"))

@@ -135,6 +135,8 @@ Model read_model(const JsonReader& json) {
   model.expert_kind = json.enumeration("expert_kind", expert_kind_names);
   model.vocabulary = json.integer_or("vocabulary", 0);
   model.sequence = json.integer_or("sequence", 0);
+  model.dropless = json.boolean_or("dropless", false);
+  if (model.dropless && model.dense()) json.fail("dropless", fmt::format("true, but {} has no experts", model.name));
   read_small_parts(json, model);
   read_dense_layers(json, model);
   if (const auto shared = json.find("shared_experts"))

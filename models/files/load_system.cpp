@@ -58,6 +58,18 @@ void read_plan(const JsonReader& json, Plan& plan, std::span<const Knob> table) 
     if (json.has(knob.name)) std::visit(ValueReader{knob.name, json, plan}, knob.type);
 }
 
+// Every combination of one fragment of a plan from each list, put over `plan`; the first ones first.
+std::vector<Plan> read_alternatives(const JsonReader& lists, const Plan& plan) {
+  std::vector<Plan> plans{plan};
+  for (const JsonReader& list : lists.elements()) {
+    std::vector<Plan> more;
+    for (const Plan& before : plans)
+      for (const JsonReader& fragment : list.elements()) read_plan(fragment, more.emplace_back(before));
+    plans = std::move(more);
+  }
+  return plans;
+}
+
 System read_system(const JsonReader& json) {
   System system;
   system.name = json.string("name");
@@ -65,10 +77,16 @@ System read_system(const JsonReader& json) {
   system.source = json.string_or("source", "");
   read_plan(json.at("plan"), system.plan);
   if (json.has("sequence_parallel")) system.sequence_parallel = json.boolean("sequence_parallel");
+  system.gathers_again = json.boolean_or("gathers_again", false);
   const JsonReader planner = json.at("planner");
   system.planner.name = planner.string("name");
   system.planner.tie_degrees = planner.boolean_or("tie_degrees", true);
   system.planner.space = planner.enumeration_or("space", search_space_names, system.planner.space);
+  if (const auto schedules = planner.find("pipeline_schedules"))
+    for (const JsonReader& each : schedules->elements())
+      system.planner.pipeline_schedules.push_back(each.enumeration(pipeline_schedule_names));
+  if (const auto lists = planner.find("alternatives"))
+    system.planner.alternatives = read_alternatives(*lists, system.plan);
   if (planner.has("degrees")) {
     system.planner.degrees.clear();
     for (const JsonReader& each : planner.at("degrees").elements()) system.planner.degrees.push_back(each.integer(1));

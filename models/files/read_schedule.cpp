@@ -12,6 +12,7 @@
 #include "models/files/schedule_match.hpp"
 #include "models/network/routed_rows.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
+#include "models/plan/message_sizes.hpp"
 #include "models/price/contention.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/operand_check.hpp"
@@ -303,7 +304,8 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.comm_sms = file.plan.comm_sms;
   s.all_to_all = file.plan.all_to_all;
   s.hidden = file.experiment.model.hidden;
-  s.expert_kernel = file.plan.expert_kernel;
+  s.routed = sends_routed(file.plan, file.experiment.workload);
+  if (s.routed) s.expert_kernel = file.plan.expert_kernel;
   s.row_tile = file.plan.row_tile;
   s.virtual_stages = file.plan.virtual_stages;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});

@@ -41,7 +41,7 @@ std::vector<Subgroup> combs_of(const Experiment& e, const Schedule& s) {
 }
 
 std::vector<std::uint64_t> colours_of(const Experiment& e, const Schedule& s) {
-  const bool stages = e.parallelism.pp > 1, routed = e.workload.message_sizes == MessageSizes::Routed;
+  const bool stages = e.parallelism.pp > 1, routed = s.routed && e.workload.message_sizes == MessageSizes::Routed;
   const auto leader_step = std::ranges::find_if(s.steps, leads);
   if (!stages && !routed && leader_step == s.steps.end()) return {};
   std::optional<RoutedRows> rows;
@@ -83,7 +83,7 @@ NetworkLoad::NetworkLoad(const Experiment& e, const Schedule& schedule, FoldedNe
       memory_bandwidth_(e.cluster.device.memory_bandwidth),
       stage_ranks_(e.parallelism.pp > 1 ? e.parallelism.stage_ranks() : 0),
       network_(std::move(network)) {
-  if (e.workload.message_sizes == MessageSizes::Routed) routed_.emplace(e, s_);
+  if (s_.routed && e.workload.message_sizes == MessageSizes::Routed) routed_.emplace(e, s_);
 }
 
 Work NetworkLoad::work(const Op& op) const {

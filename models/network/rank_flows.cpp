@@ -33,7 +33,7 @@ Bytes ring_bytes(Collective collective, Bytes message, int ranks) {
 }
 
 RankFlows::RankFlows(const Experiment& experiment, const Schedule& schedule) : e_(experiment), s_(schedule) {
-  if (experiment.workload.message_sizes == MessageSizes::Routed) routed_.emplace(experiment, schedule);
+  if (schedule.routed) routed_.emplace(experiment, schedule);
 }
 
 std::vector<RankFlow> RankFlows::of(const Op& op) const {

@@ -135,7 +135,7 @@ RoutedRows::Share RoutedRows::share_of(const Tensor& tensor) const {
   if (!grouped_) return Share::All;
   if (constexpr Role rows = Dispatched | DispatchedScores | ExpertOutput; rows.covers(tensor.kind, false))
     return Share::Arrived;
-  constexpr Role worked = ExpertInput | Hidden | Activated | ExpertPartial;
+  constexpr Role worked = ExpertInput | GatheredScores | Hidden | Activated | ExpertPartial;
   return worked.covers(tensor.kind, false) ? Share::Computed : Share::All;
 }
 
@@ -222,7 +222,7 @@ Work RoutedRows::relayed(const Op& op, const TokenCopies::Load& load) {
 }
 
 void set_held_rows(const Experiment& experiment, Schedule& schedule) {
-  if (experiment.workload.message_sizes == MessageSizes::Padded) return;
+  if (!schedule.routed) return;
   const RoutedRows rows(experiment, schedule);
   for (Tensor& tensor : schedule.tensors) tensor.held = rows.held(tensor);
 }

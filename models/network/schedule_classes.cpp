@@ -19,6 +19,7 @@ class Splitter {
     out_.virtual_stages = s_.virtual_stages;
     out_.graphs = s_.graphs;
     out_.scores_at = s_.scores_at;
+    out_.routed = s_.routed;
     out_.expert_kernel = s_.expert_kernel;
     out_.row_tile = s_.row_tile;
     out_.node_ranks = s_.node_ranks;

@@ -24,7 +24,6 @@ class PlanRequirements {
 
 void require_expert_extension(const Plan& p, const Experiment& e) {
   const PlanRequirements require("expert " + e.extensions.expert->name());
-  require("expert_kernel", p.expert_kernel, ExpertKernel::Batched, expert_kernel_names);
   require("scores_at", p.scores_at, ScoresAt::Decode, scores_at_names);
   require("expert_sharding", p.expert_sharding, ExpertSharding::Ep, expert_sharding_names);
   if (!p.shadowed_experts.empty())

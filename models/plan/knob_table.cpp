@@ -129,12 +129,15 @@ constexpr std::array table{
               {CommStreams::DispatchCombine, "Dispatch and combine have a communicator each (MPipeMoE)."},
               {CommStreams::MpApart,
                "Model-parallel collectives outside the experts are on a stream of their own, so that gradients can be "
-               "reduced beside them; all else is on one (the baselines of FSMoE)."}}),
+               "reduced beside them; all else is on one (the baselines of FSMoE)."},
+              {CommStreams::ByGroup,
+               "Each kind of group has a communicator: exchanges of the experts, model-parallel collectives outside "
+               "them, gradients and weights of the dense part, and those of the experts (Megatron-LM)."}}),
          .group = Arrangement,
          .search = Together,
          .searched_as = "streams",
          .holds_rows = false,
-         .help = "Communication runs on one stream or on two."},
+         .help = "Communication runs on one stream or on several, which share the links."},
     Knob{.name = "all_to_all",
          .type = choice<&Plan::all_to_all>(
              all_to_all_names,
@@ -184,6 +187,13 @@ constexpr std::array table{
          .search = Together,
          .holds_rows = false,
          .help = "Messages are sent by this protocol."},
+    Knob{.name = "pad_messages",
+         .type = FlagKnob{&Plan::pad_messages},
+         .group = Volumes,
+         .search = Kept,
+         .holds_rows = true,
+         .help = "Messages have room for the whole capacity and experts compute all of it, where workload.message_sizes "
+                 "routed would let them be as large as what is chosen. No token is dropped by it."},
     Knob{.name = "dispatch_wire",
          .type = choice<&Plan::dispatch_wire>(wire_names, said_of_wires),
          .group = Numerics,
@@ -217,7 +227,8 @@ constexpr std::array table{
                                "Scores are sent after the rows, in an exchange of their own, and multiply the "
                                "activated rows; rows that come back are not kept (Megatron-LM)."}}),
         .group = Volumes,
-        .search = Kept,
+        .search = Alone,
+        .searched_as = "places of scores",
         .holds_rows = true,
         .help = "This says which operation multiplies rows by the scores of the gate."},
     Knob{.name = "grad_sync",
@@ -311,7 +322,7 @@ constexpr std::array table{
              expert_kernel_names, {{ExpertKernel::Batched, "All experts are computed with equally many rows."},
                                    {ExpertKernel::Grouped,
                                     "Each expert is computed with its own rows, as one product "
-                                    "(dropless training, with workload.message_sizes routed)."}}),
+                                    "(dropless training). Where messages are padded, all experts have equally many."}}),
          .group = Volumes,
          .search = Kept,
          .holds_rows = false,

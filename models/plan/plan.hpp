@@ -28,11 +28,12 @@ enum class Order { DispatchFirst, Alternate, ReadyFirst };
 inline constexpr Names<Order, 3> order_names{
     {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
 
-enum class CommStreams { One, InterIntra, DispatchCombine, MpApart };
-inline constexpr Names<CommStreams, 4> comm_streams_names{{{"one", CommStreams::One},
+enum class CommStreams { One, InterIntra, DispatchCombine, MpApart, ByGroup };
+inline constexpr Names<CommStreams, 5> comm_streams_names{{{"one", CommStreams::One},
                                                            {"inter_intra", CommStreams::InterIntra},
                                                            {"dispatch_combine", CommStreams::DispatchCombine},
-                                                           {"mp_apart", CommStreams::MpApart}}};
+                                                           {"mp_apart", CommStreams::MpApart},
+                                                           {"by_group", CommStreams::ByGroup}}};
 
 enum class AllToAll { Linear, NaiveLocal, Hierarchical1d, TwoDimensional, NodeDeduplicated };
 inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linear},
@@ -159,6 +160,7 @@ struct Plan {
   AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
   int comm_sms = 0;
   Protocol protocol = Protocol::Simple;
+  bool pad_messages = false;
   Wire dispatch_wire = Wire::Same;
   Wire combine_wire = Wire::Same;
   Encoding encoding = Encoding::Sparse;

@@ -13,6 +13,7 @@
 #include "models/plan/expert_sharding.hpp"
 #include "models/plan/extension_rules.hpp"
 #include "models/plan/knob_table.hpp"
+#include "models/plan/message_sizes.hpp"
 #include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/pipeline_layout.hpp"
@@ -92,8 +93,9 @@ void require_deduplicated(const RuledPlan& r) {
   const auto refuse_unless = [](bool condition, std::string_view why) {
     if (!condition) refuse("all_to_all", fmt::format("node_deduplicated {}", why));
   };
-  refuse_unless(r.experiment.workload.message_sizes == MessageSizes::Routed,
-                "needs workload.message_sizes routed, since padded messages do not tell which rows are of one token");
+  refuse_unless(sends_routed(p, r.experiment.workload),
+                fmt::format("needs {}, since padded messages do not tell which rows are of one token",
+                            p.pad_messages ? "plan.pad_messages false" : "workload.message_sizes routed"));
   refuse_unless(p.scores_at == ScoresAt::Experts,
                 "needs plan.scores_at experts, since it sums the rows of a token before they come back");
   refuse_unless(r.experiment.workload.gate.token_choice(),
@@ -125,10 +127,17 @@ void require_all_to_all(const RuledPlan& r) {
 
 void require_message_sizes(const RuledPlan& r) {
   const Plan& p = r.plan;
-  if (r.experiment.workload.message_sizes == MessageSizes::Padded) return;
+  if (!sends_routed(p, r.experiment.workload)) return;
   const auto refuse_unless = [](std::string_view knob, bool condition, std::string_view value) {
-    if (!condition) refuse(knob, fmt::format("{} is not built yet with workload.message_sizes routed", value));
+    if (!condition)
+      refuse(knob, fmt::format("{} is not built yet with workload.message_sizes routed; plan.pad_messages true sends "
+                               "the same tokens in padded ones",
+                               value));
   };
+  if (r.experiment.parallelism.repeats_tokens())
+    refuse("pad_messages", fmt::format("false is not built yet without parallelism.sequence_parallel, where {} ranks of "
+                                       "mp repeat tokens; expected true, or workload.message_sizes padded",
+                                       r.experiment.parallelism.mp));
   refuse_unless("scope", p.scope != Scope::Block, name_in(scope_names, p.scope));
   refuse_unless("split", p.split == Split::Capacity, name_in(split_names, p.split));
   refuse_unless("all_to_all", p.all_to_all == AllToAll::Linear || p.all_to_all == AllToAll::NodeDeduplicated,
@@ -138,14 +147,10 @@ void require_message_sizes(const RuledPlan& r) {
   refuse_unless("shadowed_experts", p.shadowed_experts.empty(), "shadowing");
 }
 
-// Padded messages do not tell how many of their rows are used.
+// Of padded messages all rows are computed, as by a batched kernel.
 void require_grouped(const RuledPlan& r) {
   const Plan& p = r.plan;
-  if (p.expert_kernel == ExpertKernel::Batched) return;
-  if (r.experiment.workload.message_sizes == MessageSizes::Padded)
-    refuse("expert_kernel",
-           "grouped contradicts workload.message_sizes padded, which does not tell an expert how many of its rows are "
-           "used; expected batched, or message_sizes routed");
+  if (p.expert_kernel == ExpertKernel::Batched || !sends_routed(p, r.experiment.workload)) return;
   if (p.layout == Layout::RankMajor)
     refuse("expert_kernel",
            "grouped contradicts plan.layout rank_major, where an expert has a product for the rows of "
@@ -316,10 +321,10 @@ void require_scores(const RuledPlan& r) {
                                     name_in(wire_names, p.combine_wire)));
   if (!p.shadowed_experts.empty())
     refuse("scores_at", "experts is not built yet with plan.shadowed_experts; built: decode");
-  if (p.expert_sharding == ExpertSharding::Ep && r.experiment.parallelism.esp > 1)
+  if (r.experiment.parallelism.repeats_tokens() && r.experiment.parallelism.esp > 1)
     refuse("scores_at",
-           fmt::format("experts is not built yet with parallelism.esp {} and plan.expert_sharding ep, where "
-                       "rows are gathered over the shards of an expert; built: decode",
+           fmt::format("experts is not built yet without parallelism.sequence_parallel, where {} ranks sum what the "
+                       "shards of an expert make of the same tokens; built: decode",
                        r.experiment.parallelism.esp));
 }
 
@@ -331,7 +336,7 @@ void require_graphs(const RuledPlan& r) {
     refuse("graphs",
            "all contradicts plan.host_sync: a host cannot wait inside a captured graph; expected none, "
            "attention or router");
-  if (w.capacity_factor <= 0 || w.message_sizes == MessageSizes::Routed)
+  if (w.capacity_factor <= 0 || sends_routed(r.plan, w))
     refuse(
         "graphs",
         fmt::format("all contradicts workload.{}, with which sizes follow the routing of each step; a captured graph "
@@ -396,8 +401,8 @@ constexpr std::array rules{
         require_stages},
     PlanRule{
         "scores", "scores_at",
-        "Experts apply scores with sparse encoding and combine_wire same, without shadowed experts and where rows are "
-        "not gathered over shards.",
+        "Experts apply scores with sparse encoding and combine_wire same, without shadowed experts and where the ranks "
+        "of mp have tokens of their own.",
         require_scores},
     PlanRule{"zero", "zero parameter_gather", "Weights are gathered ahead with zero 1 alone.", require_zero},
     PlanRule{"sharding", "sharding_repeats row_tile",
@@ -417,7 +422,7 @@ constexpr std::array rules{
              "weights keep their defaults.",
              [](const RuledPlan& r) { require_built_together(r.plan, r.micro_batch); }},
     PlanRule{
-        "extensions", "expert_kernel scores_at expert_sharding shadowed_experts encoding all_to_all split",
+        "extensions", "scores_at expert_sharding shadowed_experts encoding all_to_all split",
         "Sub-modules of a program's own (models/extend) take the place of batched kernels, of sparse encoding or of "
         "a linear all-to-all, where scores are applied at decode.",
         [](const RuledPlan& r) { require_extensions(r.plan, r.micro_batch); }},
@@ -427,13 +432,12 @@ constexpr std::array rules{
              "routed (workload.message_sizes), experts apply the scores, and protocol keeps its "
              "default; comm_sms goes with it alone.",
              require_all_to_all},
-    PlanRule{"message_sizes", "scope split all_to_all expert_sharding shadowed_experts",
-             "Routed messages (workload.message_sizes) go with all-to-alls of chunks of rows that are linear or "
-             "node_deduplicated.",
+    PlanRule{"message_sizes", "pad_messages scope split all_to_all expert_sharding shadowed_experts",
+             "Routed messages (workload.message_sizes, without pad_messages) go with all-to-alls of chunks of rows that "
+             "are linear or node_deduplicated, and with ranks that have tokens of their own.",
              require_message_sizes},
     PlanRule{"grouped", "expert_kernel layout",
-             "A grouped kernel of experts needs routed messages (workload.message_sizes), layout expert_major and no "
-             "expert_profile of the model.",
+             "A grouped kernel of routed rows needs layout expert_major and no expert_profile of the model.",
              require_grouped},
     PlanRule{"slots", "encoding", "The gate soft_moe needs encoding dense, whose weights must be countable.",
              require_slots},

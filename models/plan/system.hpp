@@ -1,5 +1,6 @@
 // A published system or baseline: a preset of the plan space and who chooses its degrees.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,14 @@ struct PlannerChoice {
   std::vector<int> degrees{1};  // candidates
   bool tie_degrees = true;      // forward degree = backward degree
   SearchSpace space = SearchSpace::Degrees;
+  // The orders of micro-batches that the system has; empty: every one that the planner knows.
+  std::vector<PipelineSchedule> pipeline_schedules = {};
+  // Plans that a user of the system can choose among, the system's own first; empty: that one alone.
+  std::vector<Plan> alternatives = {};
+
+  bool may_pipe(PipelineSchedule schedule) const {
+    return pipeline_schedules.empty() || std::ranges::count(pipeline_schedules, schedule) > 0;
+  }
 };
 
 struct System {
@@ -29,7 +38,12 @@ struct System {
   Plan plan;
   PlannerChoice planner;
   std::optional<bool> sequence_parallel = {};  // where the experiment leaves it open and its groups allow it
+  // Gathers of tokens over mp are repeated in the backward pass, where there are any, in place of keeping their results.
+  bool gathers_again = false;
 };
+
+// The system's plan for the experiment.
+Plan plan_on(const System& system, const Experiment& experiment);
 
 // The experiment as the system runs it, with the capacity that follows; empty: as it is.
 std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment);

@@ -59,7 +59,7 @@ class Pricer {
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     std::optional<RoutedRows> routed;  // the ranks that have most rows, since the others wait for them
-    if (network_ == nullptr && e_.workload.message_sizes == MessageSizes::Routed) routed.emplace(e_, s_);
+    if (network_ == nullptr && s_.routed) routed.emplace(e_, s_);
     const auto price_until = [&](OpId end) {
       for (OpId i(p_.duration.size()); i < end; ++i) {
         price(s_.ops[i], routed);

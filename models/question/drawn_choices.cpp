@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "models/base/errors.hpp"
 #include "models/question/expert_loads.hpp"
@@ -33,23 +34,65 @@ Choices dealt(const std::vector<std::int64_t>& loads, std::size_t top_k) {
 }
 
 // Pairs of choices change places, unless a token would choose an expert twice, until every way to deal the experts out
-// is about as likely.
-void mix(Choices& choices, std::size_t top_k, std::mt19937_64& random) {
-  const std::uint64_t all = choices.size();
-  const auto any = [&] { return static_cast<std::size_t>((random() >> 32U) * all >> 32U); };
-  const auto chooses = [&](std::size_t token, std::int32_t expert) {
-    const auto first = choices.begin() + static_cast<std::ptrdiff_t>(token * top_k);
-    return std::find(first, first + static_cast<std::ptrdiff_t>(top_k), expert) !=
-           first + static_cast<std::ptrdiff_t>(top_k);
-  };
-  for (std::size_t i = 0; i < swaps_of_a_choice * choices.size() / 2; ++i) {
-    const std::size_t a = any(), b = any(), token_a = a / top_k, token_b = b / top_k;
-    if (token_a == token_b || chooses(token_a, choices[b]) || chooses(token_b, choices[a])) continue;
-    std::swap(choices[a], choices[b]);
+// is about as likely. With groups of experts no token comes to choose from more of them than it may, and tokens that do
+// at first choose from fewer and fewer.
+class Mixer {
+ public:
+  Mixer(Choices& choices, std::size_t top_k, const Model& model, std::mt19937_64& random)
+      : choices_(choices),
+        top_k_(top_k),
+        random_(random),
+        limited_(model.router.top_groups < model.router.groups),
+        group_(std::max(1, model.experts / model.router.groups)),
+        most_(model.router.top_groups) {}
+
+  void run() {
+    constexpr int rounds = 8;  // by which groups are few enough unless loads leave no way
+    sweep();
+    for (int round = 1; limited_ && round < rounds && excess() > 0; ++round) sweep();
+    for (std::size_t first = 0; first < choices_.size(); first += top_k_) {
+      const std::span<std::int32_t> token = of(first / top_k_);
+      std::shuffle(token.begin(), token.end(), random_);
+    }
   }
-  for (auto first = choices.begin(); first != choices.end(); first += static_cast<std::ptrdiff_t>(top_k))
-    std::shuffle(first, first + static_cast<std::ptrdiff_t>(top_k), random);
-}
+
+ private:
+  std::span<std::int32_t> of(std::size_t token) const { return std::span(choices_).subspan(token * top_k_, top_k_); }
+  std::size_t any() { return static_cast<std::size_t>((random_() >> 32U) * choices_.size() >> 32U); }
+
+  void sweep() {
+    for (std::size_t i = 0; i < swaps_of_a_choice * choices_.size() / 2; ++i) {
+      const std::size_t a = any(), b = any(), token_a = a / top_k_, token_b = b / top_k_;
+      if (token_a == token_b || chooses(token_a, choices_[b]) || chooses(token_b, choices_[a])) continue;
+      const int before = limited_ ? excess(token_a) + excess(token_b) : 0;
+      std::swap(choices_[a], choices_[b]);
+      if (limited_ && excess(token_a) + excess(token_b) > before) std::swap(choices_[a], choices_[b]);
+    }
+  }
+
+  bool chooses(std::size_t token, std::int32_t expert) const { return std::ranges::count(of(token), expert) > 0; }
+
+  // Groups that a token chooses from beyond those that it may.
+  int excess(std::size_t token) const {
+    const std::span<const std::int32_t> chosen = of(token);
+    int groups = 0;
+    for (auto expert = chosen.begin(); expert != chosen.end(); ++expert)
+      if (std::none_of(chosen.begin(), expert, [&](std::int32_t other) { return other / group_ == *expert / group_; }))
+        ++groups;
+    return std::max(0, groups - most_);
+  }
+  int excess() const {
+    int sum = 0;
+    for (std::size_t token = 0; token < choices_.size() / top_k_; ++token) sum += excess(token);
+    return sum;
+  }
+
+  Choices& choices_;
+  std::size_t top_k_;
+  std::mt19937_64& random_;
+  bool limited_;
+  int group_, most_;  // experts of a group; groups that a token may choose from
+};
 
 }  // namespace
 
@@ -60,6 +103,7 @@ Choices drawn_choices(const Experiment& e, int layer, int rank) {
   struct Draw {  // planners ask for the same ones for plan after plan
     std::vector<std::int64_t> loads;
     std::size_t top_k = 0;
+    Router router;
     std::array<int, 3> seed{};
     Choices choices;
   };
@@ -67,12 +111,13 @@ Choices drawn_choices(const Experiment& e, int layer, int rank) {
   const std::array<int, 3> numbers{model.seed, recorded ? layer : 0,
                                    recorded ? rank / e.parallelism.token_repeats() : 0};
   std::vector<std::int64_t> loads = expert_loads(e, layer, rank);
-  if (last.loads == loads && last.top_k == top_k && last.seed == numbers) return last.choices;
+  if (last.loads == loads && last.top_k == top_k && last.router == e.model.router && last.seed == numbers)
+    return last.choices;
   std::seed_seq seed(numbers.begin(), numbers.end());
   std::mt19937_64 random(seed);
   Choices choices = dealt(loads, top_k);
-  mix(choices, top_k, random);
-  last = {std::move(loads), top_k, numbers, choices};
+  Mixer(choices, top_k, e.model, random).run();
+  last = {std::move(loads), top_k, e.model.router, numbers, choices};
   return choices;
 }
 

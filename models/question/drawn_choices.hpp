@@ -10,7 +10,8 @@ namespace dovetail {
 
 // The experts that each token of a rank chooses: choice j of token t stands at t top_k + j. They have exactly the loads
 // of expert_loads(); which tokens choose an expert together with which other ones is drawn from the model's seed. Ranks
-// and layers with the same loads choose alike, unless a trace says what each of them does.
+// and layers with the same loads choose alike, unless a trace says what each of them does. A token's experts are in as
+// many of the router's groups as it may choose from (Router::top_groups), as far as the loads leave a way.
 std::vector<std::int32_t> drawn_choices(const Experiment& experiment, int layer, int rank);
 
 // The capacity rows of an expert that its choices take: all first choices before all second ones, in the order of the

@@ -87,19 +87,6 @@ void require_routing(const Experiment& e) {
   }
 }
 
-void require_message_sizes(const Experiment& e) {
-  if (e.workload.message_sizes == MessageSizes::Padded) return;
-  constexpr auto at = "/workload/message_sizes";
-  require(e.parallelism.pp == 1 || !e.cluster.network, at,
-          "routed is not built yet with pipeline stages on a described network, which {} has", e.cluster.name);
-  require(!e.workload.other_products(), at, "routed is not built yet with workload.products {}",
-          name_in(dtype_names, e.workload.products.value_or(e.workload.dtype)));
-  require(!e.parallelism.repeats_tokens(), at,
-          "routed is not built yet without sequence_parallel, where {} ranks of mp repeat tokens", e.parallelism.mp);
-  require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
-          name_in(gate_kind_names, e.workload.gate.kind));
-}
-
 void require_prediction(const Experiment& e) {
   constexpr auto at = "/workload/mtp_layers";
   const int layers = e.workload.mtp_layers;
@@ -155,6 +142,17 @@ void require_capacity(const Experiment& e) {
 }
 
 }  // namespace
+
+void require_message_sizes(const Experiment& e) {
+  if (e.workload.message_sizes == MessageSizes::Padded) return;
+  constexpr auto at = "/workload/message_sizes";
+  require(e.parallelism.pp == 1 || !e.cluster.network, at,
+          "routed is not built yet with pipeline stages on a described network, which {} has", e.cluster.name);
+  require(!e.workload.other_products(), at, "routed is not built yet with workload.products {}",
+          name_in(dtype_names, e.workload.products.value_or(e.workload.dtype)));
+  require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
+          name_in(gate_kind_names, e.workload.gate.kind));
+}
 
 void validate(const Experiment& e) {
   const Workload& w = e.workload;

@@ -108,6 +108,7 @@ struct Model {
   bool tied_embeddings = false;  // the output head's weights are the embedding's
   int learned_positions = 0;     // of which each has an embedding
   int mtp_layers = 0;            // that predict tokens further ahead, after the last layer (DeepSeek-V3)
+  bool dropless = false;         // it is trained without dropping tokens, in messages as large as what is chosen
 
   bool dense() const { return experts == 0; }
   bool is_moe(int layer) const { return !dense() && layer >= first_dense && (layer + 1) % moe_every == 0; }

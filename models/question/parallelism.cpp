@@ -1,12 +1,15 @@
 #include "models/question/parallelism.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/question/parameters.hpp"
 
 namespace dovetail {
 namespace {
@@ -29,15 +32,28 @@ int default_mp(int gpus_per_node, const Model& model) {
   return mp;
 }
 
+// At the size of that name, or at all of them.
 template <class... Args>
-void require(bool condition, fmt::format_string<const Args&...> message, const Args&... args) {
-  if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, fmt::format(message, args...));
+void require(std::string_view name, bool condition, fmt::format_string<const Args&...> message, const Args&... args) {
+  if (!condition)
+    throw InputError(Location{"", 0, 0, fmt::format("/parallelism{}{}", name.empty() ? "" : "/", name)},
+                     fmt::format(message, args...));
+}
+
+std::vector<int> divisors_up_to(int number, int most) {
+  std::vector<int> all;
+  for (int d = 1; d <= most; ++d)
+    if (number % d == 0) all.push_back(d);
+  return all;
 }
 
 }  // namespace
 
-int usual_ep(const Model& model, int ranks) {
-  return model.dense() ? 1 : std::gcd(model.experts, ranks);
+int usual_ep(const Model& model, const Cluster& cluster, int groups, int esp) {
+  const int most = model.dense() ? 1 : std::gcd(model.experts, groups), node = cluster.gpus_per_node;
+  for (int ep = most; ep > 1; --ep)
+    if (most % ep == 0 && (node % (ep * esp) == 0 || ep * esp % node == 0)) return ep;
+  return node % esp == 0 ? 1 : most;
 }
 
 Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
@@ -45,42 +61,66 @@ Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   p.mp = default_mp(cluster.gpus_per_node, model);
   p.esp = model.dense() ? 1 : std::gcd(cluster.gpus_per_node, model.expert_hidden);
   p.dp = cluster.gpus() / p.mp;
-  p.ep = usual_ep(model, cluster.gpus() / p.esp);
+  p.ep = usual_ep(model, cluster, cluster.gpus() / p.esp, p.esp);
   p.edp = cluster.gpus() / p.esp / p.ep;
   return p;
+}
+
+Parallelism trained_parallelism(const Cluster& cluster, const Model& model) {
+  constexpr double state_bytes = 2 + 4 + 12;  // bf16 weights, fp32 gradients, and fp32 weights and two moments of Adam
+  const Parameters all = parameters(model);
+  const auto experts = static_cast<double>(all.routed_experts), dense = static_cast<double>(all.total()) - experts;
+  const double enough = cluster.device.memory.value() * 2 / 3;
+  Parallelism best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const int esp : divisors_up_to(model.dense() ? 1 : std::gcd(cluster.gpus_per_node, model.expert_hidden),
+                                      cluster.gpus_per_node))
+    for (const int mp : divisors_up_to(cluster.gpus_per_node, cluster.gpus_per_node)) {
+      if (least <= enough) break;
+      if (!shares_dense_part(model, mp)) continue;
+      const int ep = usual_ep(model, cluster, cluster.gpus() / esp, esp);
+      const double state = state_bytes * (dense / mp + experts / ep / esp);
+      if (state >= least) continue;
+      least = state;
+      best = {.dp = cluster.gpus() / mp, .mp = mp, .ep = ep, .esp = esp, .edp = cluster.gpus() / esp / ep};
+    }
+  return best;
 }
 
 void validate(const Parallelism& p, const Cluster& cluster, const Model& model) {
   for (const auto& [name, size] :
        {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
-    require(size >= 1, "{} is {}, expected at least 1", name, size);
+    require(name, size >= 1, "{}, expected at least 1", size);
   const int gpus = cluster.gpus();
   // Exact where they equal the GPUs, and never past the end of a whole number.
   const double dense = 1.0 * p.pp * p.dp * p.mp;
   const double experts = 1.0 * p.pp * p.edp * p.ep * p.esp;
-  require(dense == gpus, "pp {} x dp {} x mp {} = {:.0f} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp,
+  require("", dense == gpus, "pp {} x dp {} x mp {} = {:.0f} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp,
           p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node);
-  require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp, p.edp,
-          p.ep, p.esp, experts, gpus);
-  require(!model.dense() || (p.ep == 1 && p.esp == 1), "ep {} and esp {}, but {} has no experts", p.ep, p.esp,
-          model.name);
-  require(model.experts % p.ep == 0, "ep {} does not divide the model's {} experts", p.ep, model.experts);
-  require(model.expert_hidden % p.esp == 0, "esp {} does not divide the expert hidden size {}", p.esp,
+  require("", experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp,
+          p.edp, p.ep, p.esp, experts, gpus);
+  require(p.ep > 1 ? "ep" : "esp", !model.dense() || (p.ep == 1 && p.esp == 1), "ep {} and esp {}, but {} has no experts",
+          p.ep, p.esp, model.name);
+  require("ep", model.experts % p.ep == 0, "{} does not divide the model's {} experts; expected one of {}", p.ep,
+          model.experts,
+          fmt::format("{}", fmt::join(divisors_up_to(std::gcd(model.experts, gpus / p.pp / p.esp), gpus), ", ")));
+  require("esp", model.expert_hidden % p.esp == 0, "{} does not divide the expert hidden size {}", p.esp,
           model.expert_hidden);
-  require(!p.repeats_tokens() || model.dense() || p.esp == p.mp,
-          "without sequence_parallel the {} ranks of mp have the same tokens, which the shards of experts need to have "
-          "too; expected esp {}, not {}",
-          p.mp, p.mp, p.esp);
-  require(model.attention.heads % model.attention.kv_heads == 0,
+  require("esp", !p.repeats_tokens() || model.dense() || p.esp == p.mp,
+          "{} without sequence_parallel, where the {} ranks of mp have the same tokens, which the shards of experts need "
+          "to have too; expected {}",
+          p.esp, p.mp, p.mp);
+  require("mp", model.attention.heads % model.attention.kv_heads == 0,
           "the model's {} attention heads are not a multiple of its {} key/value heads", model.attention.heads,
           model.attention.kv_heads);
-  require(p.mp <= model.attention.kv_heads, "mp {} is more than the model's {} key/value heads", p.mp,
-          model.attention.kv_heads);
+  const Attention& a = model.attention;
+  require("mp", p.mp <= a.kv_heads || (p.mp % a.kv_heads == 0 && p.mp <= a.heads),
+          "{} ranks cannot repeat the model's {} key/value heads equally often, each for some of the {} heads", p.mp,
+          a.kv_heads, a.heads);
   for (std::int64_t size : ffn_sizes(model))
-    require(size % p.mp == 0,
-            "mp {} does not divide the hidden size {} of the model's dense feed-forward "
-            "part or shared experts",
-            p.mp, size);
+    require("mp", size % p.mp == 0,
+            "{} does not divide the hidden size {} of the model's dense feed-forward part or shared experts", p.mp,
+            size);
 }
 
 Subgroup group_comb(const Parallelism& p, GroupKind kind) {

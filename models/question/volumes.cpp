@@ -15,8 +15,9 @@ Flops LayerVolumes::expert_flops(std::int64_t rows) const {
 namespace {
 
 void set_attention(LayerVolumes& v, const Attention& a, int mp) {
-  const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp;
-  v.query_heads = key_value_heads * (a.heads / a.kv_heads);
+  // More ranks than key/value heads repeat these, and divide the queries of each.
+  const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp, ranks_of_head = std::max(1, mp / a.kv_heads);
+  v.query_heads = key_value_heads * ((a.heads / a.kv_heads + ranks_of_head - 1) / ranks_of_head);
   v.query_width = v.query_heads * a.head_size;
   v.key_value_width = key_value_heads * a.head_size;
   v.context_width = v.query_heads * a.value_head_size();

@@ -86,6 +86,7 @@ struct TuningPoint {
 struct TuningCurve {
   std::string model;
   int global_batch = 1, sequence = 1;
+  std::string workload;  // a line for people: layers, samples, experts, routing and number format
   double gpu_watts = 0;  // that a GPU takes with its share of all else, as the user states it; 0: not stated
   std::vector<TuningPoint> points;
   std::vector<std::string> notes;

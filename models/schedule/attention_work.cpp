@@ -55,8 +55,7 @@ void OpWork::add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) 
 // a causal kernel, and one without a mask is taken to be as many times longer as it has more flops.
 void OpWork::add_flash(KernelList& kernels, Phase phase) const {
   const Attention& a = model_.attention;
-  const std::int64_t kv_heads =
-      a.kind == AttentionKind::Latent ? v_.query_heads : v_.query_heads * a.kv_heads / a.heads;
+  const std::int64_t kv_heads = a.kind == AttentionKind::Latent ? v_.query_heads : v_.key_value_width / a.head_size;
   const std::int64_t head_size = (v_.query_width + v_.context_width) / (2 * v_.query_heads);
   const KernelShape whole = attention_shape(workload_.batch, v_.sequence, v_.query_heads, kv_heads, head_size);
   kernels.add(whole, (phase == Phase::Forward ? 1 : flash_backward) * (v_.attention_score_flops / flops(whole)));

@@ -22,12 +22,25 @@ using StreamId = Id<struct StreamKey>;
 
 // Combine: of the second all-to-all, with dispatch_combine. Copy: between device and pinned host memory. Send, Receive:
 // between pipeline stages.
-enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra, Combine, Copy, Send, Receive };
-inline constexpr Names<StreamKind, 8> stream_kind_names{{{"compute", StreamKind::Compute},
+enum class StreamKind : std::uint8_t {
+  Compute,
+  Communication,
+  Inter,
+  Intra,
+  Combine,
+  Gradients,
+  ExpertGradients,
+  Copy,
+  Send,
+  Receive
+};
+inline constexpr Names<StreamKind, 10> stream_kind_names{{{"compute", StreamKind::Compute},
                                                          {"communication", StreamKind::Communication},
                                                          {"inter", StreamKind::Inter},
                                                          {"intra", StreamKind::Intra},
                                                          {"combine", StreamKind::Combine},
+                                                         {"gradients", StreamKind::Gradients},
+                                                         {"expert_gradients", StreamKind::ExpertGradients},
                                                          {"copy", StreamKind::Copy},
                                                          {"send", StreamKind::Send},
                                                          {"receive", StreamKind::Receive}}};

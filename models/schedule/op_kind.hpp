@@ -25,6 +25,7 @@ enum class OpKind : std::uint8_t {
   Dispatch,
   DispatchScores,
   EspAllGather,
+  GatherScores,
   Expert,
   EspReduceScatter,
   EspAllReduce,

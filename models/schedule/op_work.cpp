@@ -273,6 +273,12 @@ ExchangeWork OpWork::score_exchange(const ChunkRange& chunk) const {
   return work;
 }
 
+ExchangeWork OpWork::gather_scores(const ChunkRange& chunk, Collective kind) const {
+  ExchangeWork work = esp(kind, chunk);
+  work.message = work.message * (size_of(DType::Fp32) / (static_cast<double>(v_.hidden) * size_));
+  return work;
+}
+
 ExchangeWork OpWork::count_exchange() const {
   ExchangeWork work = collective(Collective::AllToAll, GroupKind::Ep, v_.experts);
   work.message = static_cast<double>(v_.experts) * size_of(DType::Fp32);

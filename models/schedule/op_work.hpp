@@ -84,6 +84,7 @@ class OpWork {
   // other peers carry the message in equal parts.
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
   ExchangeWork score_exchange(const ChunkRange& chunk) const;  // of an fp32 number for each row
+  ExchangeWork gather_scores(const ChunkRange& chunk, Collective kind) const;  // the same over an expert's shards
   ExchangeWork count_exchange() const;                         // of an fp32 number for each expert, from each rank
   ExchangeWork gather_counts() const;                          // of such numbers, over the shards of an expert
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire,

@@ -41,7 +41,8 @@ class Schedule {
   int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp
   ScoresAt scores_at = ScoresAt::Decode;
-  ExpertKernel expert_kernel = ExpertKernel::Batched;
+  bool routed = false;  // messages and experts' rows are as many as are chosen
+  ExpertKernel expert_kernel = ExpertKernel::Batched;  // of padded messages always this
   int row_tile = 0;    // see Plan
   int node_ranks = 0;  // see deduplicating_ranks()
   int comm_sms = 0;    // see Plan

@@ -24,6 +24,7 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::EncodedScores, MemoryKind::Routing},
     {TensorKind::Dispatched, MemoryKind::Exchanged},
     {TensorKind::DispatchedScores, MemoryKind::Routing},
+    {TensorKind::GatheredScores, MemoryKind::Routing},
     {TensorKind::ExpertInput, MemoryKind::Exchanged},
     {TensorKind::Hidden, MemoryKind::Experts},
     {TensorKind::Activated, MemoryKind::Experts},

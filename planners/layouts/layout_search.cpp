@@ -36,14 +36,17 @@ std::vector<EnumSet<Recompute>> recomputed_parts() {
 }
 
 // The ways in which a layout's micro-batches may go through its stages.
-std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Experiment& e) {
+std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Experiment& e,
+                        const PlannerChoice& choices) {
   Plan one = plan;
   one.micro_batches = layout.micro_batches;
   one.virtual_stages = 1;
   one.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
   std::vector<Plan> ways{one};
   const int pp = layout.groups.pp;
-  if (pp == 1 || layout.micro_batches % pp != 0 || !layout.groups.pipeline_layout.empty()) return ways;
+  if (pp == 1 || layout.micro_batches % pp != 0 || !layout.groups.pipeline_layout.empty() ||
+      !choices.may_pipe(PipelineSchedule::Interleaved))
+    return ways;
   for (int laps = 2; laps <= std::min(most_laps, e.workload.layers / pp); ++laps) {
     one.virtual_stages = laps;
     one.pipeline_schedule = PipelineSchedule::Interleaved;
@@ -52,11 +55,14 @@ std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Ex
   return ways;
 }
 
+// Parts that a system recomputes whatever the memory, in place of keeping them.
+constexpr EnumSet always{Recompute::MpGather};
+
 // An arrangement of layers and gradients, on the pipeline and memory of another plan.
 Plan arranged_as(const Plan& arrangement, const Plan& plan) {
   Plan result = without_choices(arrangement);
   copy_knobs(KnobClass::Pipeline, plan, result);
-  result.recompute = plan.recompute;
+  result.recompute = plan.recompute | (arrangement.recompute & always);
   if (plan.zero != 0) result.zero = plan.zero;
   return result;
 }
@@ -64,6 +70,23 @@ Plan arranged_as(const Plan& arrangement, const Plan& plan) {
 Plan of_degree(Plan plan, int degree) {
   plan.forward_degree = plan.backward_degree = degree;
   return plan;
+}
+
+// The system's plans with each of its degrees, whatever they recompute to fit the memory.
+std::vector<Plan> arrangements_of(const System& system, const Experiment& e) {
+  const Plan own = plan_on(system, e);
+  std::vector<Plan> listed = system.planner.alternatives, found;
+  if (listed.empty()) listed.push_back(own);
+  for (Plan& plan : listed) {
+    plan = without_choices(plan);
+    plan.recompute = own.recompute;
+    if (std::ranges::count(found, plan) > 0) continue;
+    if (system.planner.degrees.size() == 1)
+      found.push_back(plan);
+    else
+      for (const int degree : system.planner.degrees) found.push_back(of_degree(plan, degree));
+  }
+  return found;
 }
 
 PlannerChoice all_knobs() {
@@ -120,9 +143,9 @@ std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const Pa
 // By the fastest pipeline of those that fit; where none fits, by the one that holds least, or by any where weights
 // alone do not fit. Quick estimates say which pipelines are worth a look.
 std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout,
-                                                    const Plan& plan) {
+                                                    const Plan& plan, const PlannerChoice& choices) {
   std::vector<LaidOutPlan> ways;
-  for (const Plan& way : piped(plan, layout, e))
+  for (const Plan& way : piped(plan, layout, e, choices))
     if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {
       if (found->estimate.persistent > question_.limit) return found;
       ways.push_back(*std::move(found));
@@ -142,8 +165,9 @@ std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const P
 // The plan with less and less memory, and more and more recomputed.
 std::vector<Plan> LayoutSearch::recomputing(Plan plan) const {
   std::vector<Plan> plans;
+  const EnumSet<Recompute> own = plan.recompute & always;
   for (const EnumSet<Recompute>& parts : recomputed_parts()) {
-    if (plan.restore == Restore::Keep) plan.recompute = parts;
+    if (plan.restore == Restore::Keep) plan.recompute = parts.has(Recompute::Full) ? parts : parts | own;
     if (question_.hold) question_.hold(plan);
     if (plans.empty() || plan != plans.back()) plans.push_back(plan);
   }
@@ -152,7 +176,8 @@ std::vector<Plan> LayoutSearch::recomputing(Plan plan) const {
 
 // With as little recomputed as fits. Without anything that fits, the plan that holds least, or none where state alone
 // is too large. Begins with what the last layout needed, because neighbours are alike.
-std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan) {
+std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan,
+                                                 const PlannerChoice& choices) {
   const Experiment e = with_layout(question_.experiment, layout);
   if (least_state(e, plan.zero) > question_.limit) return std::nullopt;
   const std::vector<Plan> plans = recomputing(plan);
@@ -160,11 +185,11 @@ std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, c
     return found && found->estimate.peak <= question_.limit;
   };
   std::size_t at = plans.size() > likely_ ? likely_ : 0;
-  std::optional<LaidOutPlan> found = best_piped(e, layout, plans[at]);
+  std::optional<LaidOutPlan> found = best_piped(e, layout, plans[at], choices);
   if (found && found->estimate.persistent > question_.limit) return found;
   if (fits_in(found)) {
     while (at > 0) {
-      std::optional<LaidOutPlan> less = best_piped(e, layout, plans[--at]);
+      std::optional<LaidOutPlan> less = best_piped(e, layout, plans[--at], choices);
       if (less && !fits_in(less)) break;
       if (!less) continue;
       found = std::move(less);
@@ -174,7 +199,7 @@ std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, c
   }
   std::optional<LaidOutPlan> least = std::move(found);
   for (at = least ? at + 1 : 0; at < plans.size(); ++at) {
-    found = best_piped(e, layout, plans[at]);
+    found = best_piped(e, layout, plans[at], choices);
     if (!found) continue;
     if (plans.size() > 1) likely_ = at;
     if (fits_in(found)) return found;
@@ -232,13 +257,11 @@ std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, 
     ParallelLayout own = layout;
     if (const auto as_run = as_run_by(system, e)) own.groups = as_run->parallelism;
     std::optional<LaidOutPlan> of_system;
-    for (const int degree : {1, 2, 4}) {
-      const bool chooses = std::ranges::count(system.planner.degrees, degree) > 0 && system.planner.degrees.size() > 1;
-      if (!chooses && degree != 1) continue;
-      Plan plan = arranged_as(system.plan, best->plan);
-      if (chooses) plan = of_degree(plan, degree);
+    for (const Plan& arrangement : arrangements_of(system, e)) {
+      if (std::max(arrangement.forward_degree, 1) > 4) continue;
+      Plan plan = arranged_as(arrangement, best->plan);
       if (question_.hold) question_.hold(plan);
-      std::optional<LaidOutPlan> way = fitting(own, plan);
+      std::optional<LaidOutPlan> way = fitting(own, plan, system.planner);
       if (way && fits(*way) && (!of_system || faster_than(*way, *of_system))) of_system = std::move(way);
     }
     if (!of_system) continue;
@@ -423,13 +446,12 @@ std::vector<LaidOutPlan> LayoutSearch::ways_of(const System& system, const Paral
   ParallelLayout layout = asked;
   if (const auto own = as_run_by(system, with_layout(question_.experiment, layout))) layout.groups = own->parallelism;
   std::vector<LaidOutPlan> ways;
-  for (const int degree : system.planner.degrees)
-    for (const int zero : {system.plan.zero, 1}) {
-      Plan plan = without_choices(system.plan);
-      if (system.planner.degrees.size() > 1) plan = of_degree(plan, degree);
+  for (const Plan& arrangement : arrangements_of(system, with_layout(question_.experiment, layout)))
+    for (const int zero : {arrangement.zero, 1}) {
+      Plan plan = arrangement;
       plan.zero = zero;
       if (question_.hold) question_.hold(plan);
-      if (std::optional<LaidOutPlan> way = fitting(layout, plan)) ways.push_back(*std::move(way));
+      if (std::optional<LaidOutPlan> way = fitting(layout, plan, system.planner)) ways.push_back(*std::move(way));
       if (zero == 1) break;
     }
   return ways;
@@ -455,9 +477,9 @@ std::optional<LaidOutPlan> LayoutSearch::best_of(const System& system) {
   for (const Arranged& each : arranged_)
     if (each.system == system.name) ways.push_back(each.plan);
   if (ways.empty() && !promising_.empty()) {
-    Plan plan = without_choices(system.plan);
-    plan.micro_batches = promising_.front().layout.micro_batches;
     const Experiment e = with_layout(question_.experiment, promising_.front().layout);
+    Plan plan = without_choices(plan_on(system, e));
+    plan.micro_batches = promising_.front().layout.micro_batches;
     if (const std::optional<InputError> refused = refusal(plan, e)) throw InputError(*refused);
   }
   std::ranges::stable_sort(ways, faster_than);

@@ -96,9 +96,11 @@ class LayoutSearch {
   enum class Detail { Quick, Whole };
   std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                        Detail detail);
-  std::optional<LaidOutPlan> best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan);
+  std::optional<LaidOutPlan> best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
+                                        const PlannerChoice& choices);
   std::vector<Plan> recomputing(Plan plan) const;
-  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan);
+  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan,
+                                     const PlannerChoice& choices = {});
   std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const Plan& base,
                                       const std::vector<System>& systems);
   std::vector<Axis> axes_of(const Experiment& e, const LaidOutPlan& plan) const;

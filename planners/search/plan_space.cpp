@@ -58,6 +58,7 @@ Axis exchanges(const PlanningTask& task, Knobs table) {
       plan.all_to_all = algorithm;
       plan.all_to_all_implementation = implementation;
       if (algorithm == AllToAll::Linear || algorithm == AllToAll::NodeDeduplicated) plan.all_to_all_levels.clear();
+      if (algorithm == AllToAll::NodeDeduplicated) plan.scores_at = ScoresAt::Experts;  // which it cannot do without
     });
   };
   add(AllToAll::Linear, AllToAllImplementation::PointToPoint);
@@ -66,6 +67,7 @@ Axis exchanges(const PlanningTask& task, Knobs table) {
     Plan plan = task.base;
     plan.all_to_all = algorithm;
     plan.split = Split::Capacity;
+    if (algorithm == AllToAll::NodeDeduplicated) plan.scores_at = ScoresAt::Experts;
     if (refusal(plan, task.experiment)) continue;
     if (deduplicating_ranks(plan, task.experiment) > 0) add(algorithm, AllToAllImplementation::PointToPoint);
     if (all_to_all_steps(plan, task.experiment).size() < 2) continue;
@@ -127,6 +129,7 @@ Axis streams(const PlanningTask& task, Knobs) {
   std::vector<CommStreams> all{CommStreams::One, CommStreams::DispatchCombine};
   if (p.mp > 1 || p.esp > 1) all.push_back(CommStreams::InterIntra);  // else nothing would be on the second stream
   if (p.mp > 1) all.push_back(CommStreams::MpApart);
+  if (p.mp > 1 || p.dp > 1 || p.edp > 1) all.push_back(CommStreams::ByGroup);
   Axis axis;
   for (const CommStreams streams : all) axis.push_back([streams](Plan& plan) { plan.comm_streams = streams; });
   return axis;

@@ -149,6 +149,7 @@ Json to_json(const TuningCurve& curve) {
           {"model", curve.model},
           {"global_batch", curve.global_batch},
           {"sequence", curve.sequence},
+          {"workload", curve.workload},
           {"gpu_watts", curve.gpu_watts > 0 ? number(curve.gpu_watts) : Json(nullptr)},
           {"notes", curve.notes},
           {"points", std::move(points)}};

@@ -24,7 +24,9 @@ class DeepSpeed {
     memory();
     layer();
     stages();
-    FrameworkFlags flags = out_.finish(plan_, Plan{});
+    Plan own;  // messages have room for the fullest expert where no token is dropped
+    own.pad_messages = e_.workload.message_sizes == MessageSizes::Routed || plan_.pad_messages;
+    FrameworkFlags flags = out_.finish(plan_, own);
     flags.text = text(flags);
     return flags;
   }

@@ -55,6 +55,8 @@ class Megatron {
   Plan own() const {
     Plan own;
     own.scores_at = ScoresAt::Experts;
+    own.comm_streams = CommStreams::ByGroup;
+    if (e_.workload.message_sizes == MessageSizes::Padded) own.pad_messages = plan_.pad_messages;
     if (plan_.forward_degree == 1 && plan_.backward_degree == 1 && plan_.scope == Scope::Moe) own.scope = Scope::Moe;
     return own;
   }

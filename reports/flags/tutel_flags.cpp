@@ -25,6 +25,7 @@ class Tutel {
  private:
   Plan own() const {
     Plan own;
+    own.pad_messages = e_.workload.message_sizes == MessageSizes::Routed || plan_.pad_messages;
     if (plan_.forward_degree > 1) own.scope = Scope::Moe;
     if (plan_.forward_degree == 1 && plan_.scope == Scope::Moe) own.scope = Scope::Moe;
     return own;

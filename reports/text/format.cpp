@@ -127,29 +127,49 @@ std::string unusual_kernels(const Workload& workload) {
   return text;
 }
 
+std::string describe_layers(const Model& model, const Workload& workload) {
+  const std::string trained = workload.layers == model.layers
+                                  ? counted(model.layers, "layer")
+                                  : fmt::format("{} of {} layers", workload.layers, model.layers);
+  if (workload.mtp_layers > 0) return trained + fmt::format(" + {} of multi-token prediction", workload.mtp_layers);
+  return trained + (model.mtp_layers > 0 ? " without multi-token prediction" : "");
+}
+
 std::string describe_experts(const Model& model, const Workload& workload) {
   if (model.dense()) return "no experts";
-  const bool dropless = workload.message_sizes == MessageSizes::Routed && workload.capacity_factor == 0;
-  return fmt::format("top {} of {} experts, {}", workload.top_k, model.experts,
-                     dropless ? "dropless" : fmt::format("capacity factor {}", workload.capacity_factor));
+  const Router& router = model.router;
+  const bool routed = workload.message_sizes == MessageSizes::Routed, dropless = workload.capacity_factor == 0;
+  std::string text = fmt::format("top {} of {} experts", workload.top_k, model.experts);
+  if (router.top_groups < router.groups) text += fmt::format(" in {} of {} groups", router.top_groups, router.groups);
+  if (workload.routing.kind != RoutingKind::Router)
+    text += fmt::format(", routing {}", name_in(routing_kind_names, workload.routing.kind));
+  text += dropless ? ", dropless" : fmt::format(", capacity factor {}", workload.capacity_factor);
+  if (routed != dropless) text += routed ? ", routed messages" : ", padded messages";
+  return text;
 }
 
 }  // namespace
+
+std::string workload_text(const Experiment& experiment, std::string_view samples) {
+  const Workload& workload = experiment.workload;
+  return fmt::format("{}, {}, {}, {}, {}", describe_layers(experiment.model, workload), samples,
+                     describe_experts(experiment.model, workload), name_in(dtype_names, workload.dtype),
+                     workload.phases == Phases::Training ? "one training step" : "forward only");
+}
+
+std::string costs_text(const Experiment& experiment) {
+  return printable(fmt::format("{}costs {}", unusual_kernels(experiment.workload), calibration_name(experiment)));
+}
 
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
   const auto& [cluster, model, calibration, workload, groups, events, overlap, extensions] = experiment;
   std::vector<std::string> lines{
       printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
                             counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),
-      fmt::format("{}, batch {}, sequence {}, {}, {}, {}",
-                  workload.layers == model.layers ? counted(model.layers, "layer")
-                                                  : fmt::format("{} of {} layers", workload.layers, model.layers),
-                  workload.batch, workload.sequence, describe_experts(model, workload),
-                  name_in(dtype_names, workload.dtype),
-                  workload.phases == Phases::Training ? "one training step" : "forward only"),
-      printable(fmt::format("groups dp {}, mp {}{}, ep {}, esp {}, edp {}, pp {}; {}costs {}", groups.dp, groups.mp,
-                            groups.repeats_tokens() ? " (tokens repeated)" : "", groups.ep, groups.esp, groups.edp,
-                            groups.pp, unusual_kernels(workload), calibration_name(experiment))),
+      workload_text(experiment, fmt::format("batch {}, sequence {}", workload.batch, workload.sequence)),
+      fmt::format("groups dp {}, mp {}{}, ep {}, esp {}, edp {}, pp {}; {}", groups.dp, groups.mp,
+                  groups.repeats_tokens() ? " (tokens repeated)" : "", groups.ep, groups.esp, groups.edp, groups.pp,
+                  costs_text(experiment)),
       "overlap: " + describe_overlap(experiment)};
   if (!extensions.empty()) lines.push_back(printable(extensions.note()));
   return lines;

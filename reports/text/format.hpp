@@ -39,6 +39,11 @@ std::string bytes(Bytes amount);  // "512 B", "1.50 MiB", "48.0 GiB"
 // Lines of at most `width` characters, broken at spaces; continued lines start with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 
+// "48 layers, SAMPLES, top 8 of 128 experts, dropless, bf16, one training step".
+std::string workload_text(const Experiment& experiment, std::string_view samples);
+// "whole model; costs dgx-h100": what is priced, where that is not as usual, and by what.
+std::string costs_text(const Experiment& experiment);
+
 // "8x7b on testbed, 6 nodes x 8 GPUs ...": what was asked, in three lines without line ends.
 std::vector<std::string> experiment_lines(const Experiment& experiment);
 

@@ -233,13 +233,13 @@ std::vector<std::string> question_lines(const Tuning& tuning) {
   const Experiment& e = tuning.experiment;
   return {fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name),
                       e.cluster.nodes, e.cluster.gpus_per_node),
-          fmt::format("{} samples of {} tokens a step; {} of {} of device memory may be used", tuning.global_batch,
-                      e.workload.sequence, bytes(tuning.limit), bytes(e.cluster.device.memory))};
+          workload_text(e, fmt::format("{} samples of {} tokens", tuning.global_batch, e.workload.sequence)),
+          fmt::format("{}; {} of {} of device memory may be used", costs_text(e), bytes(tuning.limit),
+                      bytes(e.cluster.device.memory))};
 }
 
 std::vector<std::string> question_lines(const TuningCurve& curve) {
-  std::vector<std::string> lines{
-      fmt::format("{}: {} samples of {} tokens a step", printable(curve.model), curve.global_batch, curve.sequence)};
+  std::vector<std::string> lines{fmt::format("{}: {}", printable(curve.model), curve.workload)};
   if (curve.gpu_watts > 0) lines.push_back(fmt::format("{:g} W for each GPU, as given", curve.gpu_watts));
   return lines;
 }

@@ -121,6 +121,19 @@ TensorId exchange_scores(StepContext& c, const Op& op, TensorId input, TensorKin
   return output;
 }
 
+TensorId share_scores(StepContext& c, const Op& op, TensorId input) {
+  if (!gathers(c)) return input;
+  const bool forward = op.phase == Phase::Forward;
+  Op o = op;
+  o.kind = OpKind::GatherScores;
+  o.stream = c.streams().intra;
+  o.work = c.work(op.layer).gather_scores(chunk_of(op), forward ? Collective::AllGather : Collective::ReduceScatter);
+  const TensorId output = forward ? c.row_scores(TensorKind::GatheredScores, o, c.volumes(op.layer).esp)
+                                  : c.row_scores(TensorKind::DispatchedScores, o);
+  c.add(o, with_counts(c, o, input), std::array{output});
+  return output;
+}
+
 TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies,
                     TensorId buffer) {
   if (!c.is_compressed(input)) return input;

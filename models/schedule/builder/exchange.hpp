@@ -19,6 +19,10 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
 // The scores of the rows, one fp32 number each, sent by themselves on the stream of `op`; or their gradients.
 TensorId exchange_scores(StepContext& c, const Op& op, TensorId input, TensorKind kind);
 
+// The scores of the rows of all ranks that share the experts' shards; or the sums of their gradients, which each of the
+// shards has a part of. `input` where nobody shares them.
+TensorId share_scores(StepContext& c, const Op& op, TensorId input);
+
 // Makes a tensor of `kind` of compressed rows; others are returned as they are. `copies`: ranks whose rows these are
 // together, after a gather.
 TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies = 1,

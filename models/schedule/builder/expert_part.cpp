@@ -46,7 +46,8 @@ class ExpertPass {
   void send_scores(int i, SavedExperts& saved) {
     if (saved.scores.empty()) return;
     TensorId& scores = saved.scores[static_cast<std::size_t>(i)];
-    scores = exchange_scores(c_, op({}, c_.streams().inter, i), scores, TensorKind::DispatchedScores);
+    const Op sending = op({}, c_.streams().inter, i);
+    scores = share_scores(c_, sending, exchange_scores(c_, sending, scores, TensorKind::DispatchedScores));
   }
   TensorId source(int i) const { return sources_[static_cast<std::size_t>(i)]; }
 
@@ -65,6 +66,7 @@ class ExpertPass {
                                  forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
                                  v_.all_to_all_elements(chunk(i)), scattered_.next()));
     }
+    if (TensorId& scores = d_scores(i); scores.exists()) scores = share_scores(c_, op({}, stream, i), scores);
     if (!exchanges(c_)) return;
     const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
     t = exchange(c_, bringing, packed_.add(compress(c_, bringing, t, packed_.next())),
@@ -103,7 +105,8 @@ class ExpertPass {
     tensor(j) = add_result(TensorKind::ExpertInput, o);
     TensorIds writes{gradient.tensor, tensor(j), add_hidden(o)};
     if (c_.plan().scores_at == ScoresAt::Experts)
-      writes.push_back(d_scores(j) = c_.row_scores(TensorKind::DispatchedScores, o));
+      writes.push_back(d_scores(j) = gathers(c_) ? c_.row_scores(TensorKind::GatheredScores, o, v_.esp)
+                                                 : c_.row_scores(TensorKind::DispatchedScores, o));
     const OpId worked = c_.add(o, reads, writes);
     bring_early(j);
     return worked;

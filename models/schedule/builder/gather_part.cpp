@@ -70,7 +70,9 @@ void GatherPart::gather_replicated(int layer, Phase phase) {
 void GatherPart::add(GroupKind group, int layer, Phase phase, const TensorIds& weights, RowRange range) {
   const int ranks = group_size(c_.groups(), group);
   if (ranks == 1 || Shards(range, ranks).size() == 0) return;
-  Op op = c_.op(OpKind::ParameterAllGather, phase, layer, c_.streams().inter,
+  const StreamIds& streams = c_.streams();
+  Op op = c_.op(OpKind::ParameterAllGather, phase, layer,
+                group == GroupKind::Edp ? streams.expert_gradients : streams.gradients,
                 c_.work(layer).gather_weights(group, range.size()));
   op.gradients = range;
   c_.add(op, weights, weights);

@@ -44,7 +44,7 @@ void GradientPart::reduce_dense(Window window, int layer) {
     const RowRange elements{reduced_, reduced_ + slice.elements};
     reduced_ = elements.last;
     if (c_.groups().dp == 1) continue;
-    Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+    Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().gradients,
                  reduction(layer, GroupKind::Dp, slice.elements));
     o.gradients = elements;
     c_.add(o, {c_.dense_gradients()}, {c_.dense_gradients()});
@@ -54,7 +54,7 @@ void GradientPart::reduce_dense(Window window, int layer) {
 void GradientPart::reduce_experts(int layer) {
   if (c_.groups().edp == 1 || !c_.volumes(layer).moe) return;
   const TensorId gradient = c_.weights(layer).expert_gradient;
-  c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+  c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().expert_gradients,
                reduction(layer, GroupKind::Edp, c_.volumes(layer).expert_parameters)),
          {gradient}, {gradient});
 }
@@ -65,7 +65,7 @@ void GradientPart::reduce_low_ranks() {
   for (const int layer : c_.layers_of_stage()) {
     const std::int64_t elements = c_.volumes(layer).low_rank_parameters();
     if (elements == 0) continue;
-    Op o = c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+    Op o = c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().gradients,
                  reduction(layer, GroupKind::Mp, elements));
     o.gradients.first = c_.dense_gradients_of(layer).first;
     o.gradients.last = o.gradients.first + elements;
@@ -88,7 +88,7 @@ void GradientPart::reduce_replicated(GroupKind group, RowRange elements) {
   if (elements.size() == 0) return;
   const TensorId gradients = c_.replicated_gradients();
   const int layer = c_.layers_of_stage().front();
-  Op o = c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+  Op o = c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().gradients,
                reduction(layer, group, elements.size()));
   if (elements.size() < c_.elements_of(gradients)) o.gradients = elements;
   c_.add(o, {gradients}, {gradients});
@@ -129,7 +129,7 @@ void GradientPart::add_norm() {
 void GradientPart::finish(std::span<const TensorId> norms) {
   const int layer = c_.layers_of_stage().front();
   if (c_.squares_of_all() != c_.gradient_squares())
-    c_.add(c_.op(OpKind::GradientNormAllReduce, Phase::Update, layer, c_.streams().inter,
+    c_.add(c_.op(OpKind::GradientNormAllReduce, Phase::Update, layer, c_.streams().gradients,
                  c_.work(layer).reduce_gradient_norm()),
            norms, std::array{c_.squares_of_all()});
   update();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/plan/message_sizes.hpp"
 #include "models/schedule/lowering.hpp"
 #include "models/schedule/op_table.hpp"
 
@@ -19,7 +20,8 @@ TensorId worked(const RowCountIds& counts) {
 // Brings rows of all shards' ranks together; else sums theirs.
 bool gathers_rows(const Op& op) {
   const bool forward = op.phase == Phase::Forward;
-  return op.kind == OpKind::RestoreGather || (op.kind == OpKind::EspAllGather && forward) ||
+  return op.kind == OpKind::RestoreGather ||
+         ((op.kind == OpKind::EspAllGather || op.kind == OpKind::GatherScores) && forward) ||
          (op.kind == OpKind::EspReduceScatter && !forward);
 }
 
@@ -30,7 +32,7 @@ bool deduplicates(const StepContext& c, const Op& op) {
 }  // namespace
 
 bool sends_routed(const StepContext& c) {
-  return c.experiment().workload.message_sizes == MessageSizes::Routed;
+  return dovetail::sends_routed(c.plan(), c.experiment().workload);
 }
 
 TensorId add_row_counts(StepContext& c, int layer) {

@@ -4,6 +4,7 @@
 
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/plan/message_sizes.hpp"
 #include "models/question/capacity.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/shards.hpp"
@@ -71,12 +72,17 @@ void StepContext::add_streams(StreamIds& streams) {
   const auto add_stream = [&](StreamKind kind) { return writer_.add_stream(kind, stage_); };
   streams.compute = add_stream(StreamKind::Compute);
   const bool split = plan_.comm_streams == CommStreams::InterIntra;
-  const bool apart = split || plan_.comm_streams == CommStreams::MpApart;
+  const bool by_group = plan_.comm_streams == CommStreams::ByGroup;
+  const bool apart = split || by_group || plan_.comm_streams == CommStreams::MpApart;
   streams.inter = add_stream(apart ? StreamKind::Inter : StreamKind::Communication);
   streams.mp = apart ? add_stream(StreamKind::Intra) : streams.inter;
   streams.intra = split ? streams.mp : streams.inter;
   streams.combine =
       plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
+  const auto of_weights = [&](StreamKind kind) { return by_group && training() ? add_stream(kind) : streams.inter; };
+  streams.gradients = of_weights(StreamKind::Gradients);
+  streams.expert_gradients =
+      experiment_.model.dense() ? streams.gradients : of_weights(StreamKind::ExpertGradients);
   if (training() && (offloads_input(plan_.restore) || offloads_hidden(plan_.restore)))
     streams.copy = add_stream(StreamKind::Copy);
   if (stages() == 1) return;
@@ -189,7 +195,8 @@ Schedule StepContext::finish() {
   schedule.node_ranks = deduplicating_ranks(plan_, experiment_);
   schedule.comm_sms = plan_.comm_sms;
   schedule.all_to_all = plan_.all_to_all;
-  schedule.expert_kernel = plan_.expert_kernel;
+  schedule.routed = sends_routed(plan_, experiment_.workload);
+  if (schedule.routed) schedule.expert_kernel = plan_.expert_kernel;
   schedule.row_tile = plan_.row_tile;
   schedule.hidden = experiment_.model.hidden;
   schedule.groups = groups_;
@@ -316,9 +323,9 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::row_scores(TensorKind kind, const Op& op) {
+TensorId StepContext::row_scores(TensorKind kind, const Op& op, std::int64_t copies) {
   const LayerVolumes& v = volumes(op.layer);
-  Tensor t = tensor_like(op, kind, v.all_to_all_elements(chunk_of(op)) / v.hidden);
+  Tensor t = tensor_like(op, kind, copies * v.all_to_all_elements(chunk_of(op)) / v.hidden);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }

@@ -19,10 +19,12 @@ using TensorIds = std::vector<TensorId>;
 // Streams that a plan does not keep apart are the same one.
 struct StreamIds {
   StreamId compute{0};
-  StreamId inter{0};       // all-to-alls and gradient reductions
+  StreamId inter{0};       // all-to-alls
   StreamId combine{0};     // the all-to-all that brings rows back
   StreamId intra{0};       // gathers and scatters of the experts' groups, steps of all-to-alls inside a node
   StreamId mp{0};          // collectives of model parallelism outside the experts
+  StreamId gradients{0};         // reductions of the dense gradients, gathers of these weights, the norm of all
+  StreamId expert_gradients{0};  // the same of the experts
   StreamId copy;           // between device and host; -1: the plan copies nothing
   StreamId send, receive;  // between pipeline stages; -1 with one stage
 };
@@ -159,7 +161,7 @@ class StepContext {
   // restores what was dropped. `buffer`: see Tensor.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = {});
   // One fp32 number for each of the op's rows between the ranks that exchange them.
-  TensorId row_scores(TensorKind kind, const Op& op);
+  TensorId row_scores(TensorKind kind, const Op& op, std::int64_t copies = 1);
   TensorId copy_of(TensorId original, Place place, TensorId buffer = {});
   std::int64_t elements_of(TensorId tensor) const { return writer_.tensor(tensor).elements; }
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }

@@ -161,7 +161,11 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
        [](Plan& p, Experiment& e) {
          e.workload.message_sizes = MessageSizes::Routed, p.expert_sharding = ExpertSharding::EpDp;
        }},
-      {"grouped", [](Plan& p, Experiment&) { p.expert_kernel = ExpertKernel::Grouped; }},
+      {"grouped",
+       [](Plan& p, Experiment& e) {
+         e.workload.message_sizes = MessageSizes::Routed, p.expert_kernel = ExpertKernel::Grouped;
+         p.layout = Layout::RankMajor;
+       }},
       {"slots", [](Plan&, Experiment& e) { e.workload.gate.kind = GateKind::SoftMoe; }},
       {"degrees", [](Plan& p, Experiment&) { p.forward_degree = 2; }},
       {"block", [](Plan& p, Experiment&) { p.scope = Scope::Block, p.split = Split::Peers; }},

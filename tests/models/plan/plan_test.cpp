@@ -63,8 +63,6 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
        "decode"},
       {[](Plan& p) { p.scores_at = ScoresAt::Experts, p.combine_wire = Wire::Fp8; },
        "/plan/scores_at: experts is not built yet with plan.combine_wire fp8; built: decode"},
-      {[](Plan& p) { p.scores_at = ScoresAt::Experts; },
-       "/plan/scores_at: experts is not built yet with parallelism.esp 4 and plan.expert_sharding ep"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
        "/plan/all_to_all: node_deduplicated needs workload.message_sizes routed"},
       {[](Plan& p) { p.all_to_all_levels = {8}; }, "/plan/all_to_all_levels: given, but plan.all_to_all is linear"},

@@ -57,6 +57,23 @@ TEST_CASE("Drawn choices have the loads of their model, and reach as many groups
   }
 }
 
+TEST_CASE("A router that chooses among groups of experts first keeps each token's experts in few of them") {
+  Experiment e = many_tokens(RoutingKind::Router);
+  e.model.router = {.groups = 8, .top_groups = 4};
+  const std::vector<std::int32_t> choices = drawn_choices(e, 0, 0);
+  std::vector<std::int64_t> loads(64);
+  for (std::int32_t expert : choices) ++loads[static_cast<std::size_t>(expert)];
+  CHECK(loads == expert_loads(e, 0, 0));
+  for (auto token = choices.begin(); token != choices.end(); token += 8) {
+    std::set<int> groups, experts(token, token + 8);
+    std::for_each(token, token + 8, [&](std::int32_t expert) { groups.insert(expert / 8); });
+    REQUIRE(groups.size() <= 4);
+    REQUIRE(experts.size() == 8);
+  }
+  // Most sets of eight experts in at most four groups have some of each of the four.
+  CHECK(groups_reached(choices, 8, 8) > 3.6);
+}
+
 TEST_CASE("Layers and ranks choose alike, unless a trace has loads of each") {
   Experiment e = many_tokens(RoutingKind::Uniform);
   const std::vector<std::int32_t> choices = drawn_choices(e, 0, 0);

@@ -6,6 +6,7 @@
 #include "models/base/errors.hpp"
 #include "models/plan/plan_rules.hpp"
 #include "models/question/stage_layout.hpp"
+#include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -22,6 +23,51 @@ TEST_CASE("defaults: mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = n
   CHECK(p.ep == 2);
   CHECK(p.edp == 3);
   CHECK_NOTHROW(validate(p, e.cluster, e.model));
+}
+
+TEST_CASE("large models are trained with the least sharing that the memory for their state asks for") {
+  // 18 bytes a parameter; H100s of 80 GiB hold 57.3 GB of state at most.
+  Cluster c;
+  c.nodes = 2;
+  c.gpus_per_node = 8;
+  c.device.memory = Bytes(80 * 0x1p30);
+  Model m = test::testbed_b().model;  // Mixtral 8x7B: 45.1e9 parameters of experts and 1.6e9 others
+  Parallelism p = trained_parallelism(c, m);
+  // 8 experts over 8 ranks are 101 GB on each, and 51 GB in two shards: with these, mp 8 leaves 3.6 GB of the others,
+  // and mp 4 7.2 GB, which is too much.
+  CHECK(p.esp == 2);
+  CHECK(p.mp == 8);
+  CHECK(p.ep == 8);
+  CHECK(p.edp == 1);
+  CHECK(p.dp == 2);
+  CHECK_NOTHROW(validate(p, c, m));
+  c.device.memory = Bytes(300e9);  // 200 GB of state
+  p = trained_parallelism(c, m);
+  CHECK(p.esp == 1);
+  CHECK(p.mp == 1);
+  CHECK(p.dp == 16);
+  CHECK(p.edp == 2);
+  c.device.memory = Bytes(1e9);  // never: the least that there is
+  p = trained_parallelism(c, m);
+  CHECK(p.esp * p.ep == 16);
+  CHECK(p.mp == 8);
+}
+
+TEST_CASE("more model-parallel ranks than key/value heads repeat these and divide the queries") {
+  Experiment e = test::testbed_b();
+  e.model.attention = {.heads = 32, .kv_heads = 4, .head_size = 16};
+  e.cluster.nodes = 1;
+  e.cluster.gpus_per_node = 8;
+  e.parallelism = {.dp = 1, .mp = 8, .ep = 8};
+  CHECK_NOTHROW(validate(e.parallelism, e.cluster, e.model));
+  const LayerVolumes v = layer_volumes(e);
+  CHECK(v.query_heads == 4);         // 32 over 8 ranks
+  CHECK(v.key_value_width == 16);    // one head, which two ranks have
+  CHECK(v.projected_width == 6 * 16);
+  e.model.attention.kv_heads = 6;
+  e.model.attention.heads = 48;
+  CHECK_THROWS_WITH(validate(e.parallelism, e.cluster, e.model),
+                    Contains("/parallelism/mp: 8 ranks cannot repeat the model's 6 key/value heads equally often"));
 }
 
 TEST_CASE("groups of a kind partition the ranks, and every member sees the same group") {

@@ -81,6 +81,23 @@ TEST_CASE("Scores go out with the rows, and their gradients come back, 4 bytes a
   CHECK(messages(step_of(two_ranks(Extent::Layers), ScoresAt::Decode), OpKind::DispatchScores, Phase::Forward) == 0);
 }
 
+TEST_CASE("Scores are gathered with the rows over the shards of an expert, and their gradients are summed", "[scores]") {
+  // Four ranks: ep 2 as before, and two shards of each expert. A rank has the 32 rows of both ranks of its experts'
+  // shards, 64 in all, and as many scores; each shard has a part of the sum that a score's gradient is.
+  Experiment e = two_ranks(Extent::WholeLayers);
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 2, .esp = 2, .pp = 1, .edp = 1};
+  e.cluster.gpus_per_node = 4;
+  const Schedule s = step_of(e, ScoresAt::Experts), decode = step_of(e, ScoresAt::Decode);
+  CHECK(messages(s, OpKind::GatherScores, Phase::Forward) * 8 == messages(s, OpKind::EspAllGather, Phase::Forward));
+  CHECK(messages(s, OpKind::GatherScores, Phase::Backward) * 8 == messages(s, OpKind::EspAllGather, Phase::Backward));
+  CHECK(messages(s, OpKind::DispatchScores, Phase::Forward) == rows * number);
+  // Memory beside that of decode: scores of all rows in place of the rows that came back.
+  CHECK(kept(s, TensorKind::GatheredScores) == 2 * rows * number);
+  CHECK(kept(s, TensorKind::Combined) == 0);
+  CHECK(kept(decode, TensorKind::GatheredScores) == 0);
+  CHECK(kept(decode, TensorKind::Combined) == rows * row_bytes);
+}
+
 TEST_CASE("Rows that come back are not kept where experts apply the scores", "[scores]") {
   const Experiment e = two_ranks(Extent::WholeLayers);
   const Schedule decode = step_of(e, ScoresAt::Decode), experts = step_of(e, ScoresAt::Experts);
