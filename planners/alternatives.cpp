@@ -50,8 +50,8 @@ class Alternatives final : public Planner {
         std::erase(group, best);
       }
     Contest smallest(evaluate);
-    smallest.propose(*std::ranges::min_element(
-        all, {}, [&](const Plan& plan) { return task.steps->peak(task.experiment, plan); }));
+    smallest.propose(
+        *std::ranges::min_element(all, {}, [&](const Plan& plan) { return task.steps->peak(task.experiment, plan); }));
     return smallest.finish(name(), "none fits the memory; this one holds least");
   }
 

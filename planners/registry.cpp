@@ -28,9 +28,10 @@ const Planner& dovetail();
 
 namespace {
 
-constexpr std::array planners{fixed,        exhaustive,  four_case,         four_case_slsqp, granularity_search,
-                              memory_reuse, equation_10, all_to_all_choice, tutel_adaptive,  parallelism_router,
-                              shadowing,    alternatives_planner, dovetail};
+constexpr std::array planners{
+    fixed,        exhaustive,           four_case,         four_case_slsqp, granularity_search,
+    memory_reuse, equation_10,          all_to_all_choice, tutel_adaptive,  parallelism_router,
+    shadowing,    alternatives_planner, dovetail};
 
 }  // namespace
 

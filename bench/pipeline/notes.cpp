@@ -107,6 +107,9 @@ void add_run_differences(const Experiment& asked, std::vector<std::string>& note
   if (asked.workload.gradient_dtype() != asked.workload.dtype)
     notes.push_back(fmt::format("a run keeps the gradients of weights in the format of everything else, not in {}",
                                 name_in(dtype_names, asked.workload.gradient_dtype())));
+  if (asked.model.attention.window > 0)
+    notes.push_back(fmt::format("a run's layers all see the whole sample; windows of {} positions are simulated alone",
+                                asked.model.attention.window));
   if (!asked.parallelism.pipeline_layout.empty())
     notes.emplace_back("a run has few layers, in equal parts on all stages: parallelism.pipeline_layout is left out");
 }

@@ -110,7 +110,14 @@ Json message_json(const MessageCost& cost) {
   return json;
 }
 
-Json attention_json(const Attention& a) {
+void add_windows(const Attention& a, Json& json) {
+  if (a.window == 0) return;
+  json["window"] = a.window;
+  json["windowed_layers"] = a.windowed_layers;
+  if (a.windows != Windows::Sliding) json["windows"] = name_in(windows_names, a.windows);
+}
+
+Json heads_json(const Attention& a) {
   if (a.kind == AttentionKind::GroupedQuery) {
     Json json{{"heads", a.heads}, {"kv_heads", a.kv_heads}, {"head_size", a.head_size}};
     if (a.qk_norm != QkNorm::None) json["qk_norm"] = name_in(qk_norm_names, a.qk_norm);
@@ -123,6 +130,12 @@ Json attention_json(const Attention& a) {
           {"nope_size", a.nope_size},
           {"rope_size", a.rope_size},
           {"value_size", a.value_size}};
+}
+
+Json attention_json(const Attention& a) {
+  Json json = heads_json(a);
+  add_windows(a, json);
+  return json;
 }
 
 Json router_json(const Router& router) {

@@ -89,25 +89,35 @@ int count_of(const HfConfig& config, std::string_view kind) {
   return count;
 }
 
-// Windows, chunks and sparse choices: attention that sees less than the whole sequence.
-void add_narrow_attention(const HfConfig& config, std::vector<std::string>& left_out) {
-  const auto add = [&](std::string_view kind, const JsonReader& size) {
-    const int layers = count_of(config, fmt::format("{}_attention", kind));
-    if (layers == 0) return;
-    left_out.push_back(fmt::format("{} attention of {} tokens{}: it is priced over the whole sequence", kind,
-                                   size.integer(),
-                                   layers < 0 ? "" : fmt::format(" in {} layer{}", layers, layers == 1 ? "" : "s")));
-  };
-  if (const auto window = config.find({"sliding_window"}); window && config.boolean_or({"use_sliding_window"}, true))
-    add("sliding", *window);
-  if (const auto chunk = config.find({"attention_chunk_size"})) add("chunked", *chunk);
-  if (const auto top = config.find({"index_topk"}))
-    left_out.push_back(fmt::format(
-        "sparse attention, which chooses {} tokens by an index of its own: it is priced over the whole sequence",
-        top->integer()));
+// Llama 4 turns positions in the layers that see chunks alone: the others are named, or every fourth one.
+int layers_with_chunks(const HfConfig& config, int layers) {
+  int count = 0;
+  const auto turned = config.find({"no_rope_layers"});
+  if (turned && !turned->elements().empty())
+    for (const JsonReader& each : turned->elements()) count += each.integer();
+  else
+    count = layers - layers / config.integer_or({"no_rope_layer_interval"}, 4, 1);
+  return count;
+}
+
+// In `layers` of them, unless the config lists its layers.
+void set_windows(const HfConfig& config, std::string_view kind, const JsonReader& size, int layers, Model& model) {
+  if (const int listed = count_of(config, fmt::format("{}_attention", kind)); listed >= 0) layers = listed;
+  if (layers == 0) return;
+  model.attention.window = size.integer(1);
+  model.attention.windowed_layers = std::min(layers, model.layers);
+  model.attention.windows = kind == "chunked" ? Windows::Chunks : Windows::Sliding;
 }
 
 }  // namespace
+
+void read_windows(const HfConfig& config, Model& model) {
+  if (const auto window = config.find({"sliding_window"}); window && config.boolean_or({"use_sliding_window"}, true))
+    set_windows(config, "sliding", *window, model.layers, model);
+  if (const auto chunk = config.find({"attention_chunk_size"}))
+    set_windows(config, "chunked", *chunk, layers_with_chunks(config, model.layers), model);
+  if (const auto top = config.find({"index_topk"})) set_windows(config, "sparse", *top, model.layers, model);
+}
 
 void read_moe_layers(const HfConfig& config, Model& model) {
   const LayerFlags moe = layers_with_experts(config, model.layers);
@@ -145,7 +155,10 @@ void refuse_other_layers(const HfConfig& config) {
 std::vector<std::string> left_out_of(const HfConfig& config) {
   std::vector<std::string> left_out;
   if (config.nested()) left_out.emplace_back("all but the language model: parts for images, sounds and films");
-  add_narrow_attention(config, left_out);
+  if (const auto top = config.find({"index_topk"}))
+    left_out.push_back(fmt::format(
+        "the index by which sparse attention chooses {} tokens; attention to them is priced as to a window of as many",
+        top->integer()));
   if (config.boolean_or({"lm_head_bias"}, false))
     left_out.emplace_back("the biases of the output head, one number for each word");
   if (const auto modules = config.find({"num_mtp_modules"}); modules && config.boolean_or({"use_mtp"}, true))

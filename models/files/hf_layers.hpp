@@ -11,6 +11,9 @@ namespace dovetail {
 // Sets first_dense and moe_every. Throws InputError for layers with experts in an order that these two cannot say.
 void read_moe_layers(const HfConfig& config, Model& model);
 
+// Sets the windows of attention: sliding ones, chunks, and as many positions as sparse attention chooses.
+void read_windows(const HfConfig& config, Model& model);
+
 // Throws InputError at the key of a layer that is not built: state-space and linear attention, keys and values shared
 // between layers, encoders.
 void refuse_other_layers(const HfConfig& config);

@@ -119,6 +119,7 @@ Model read_config(const HfConfig& config, const HfConventions& family, const Exp
     read_latent(config, model);
   else
     read_grouped_query(config, family, model);
+  read_windows(config, model);
   if (config.given({"n_positions"})) model.sequence = model.learned_positions = config.integer({"n_positions"}, 0);
   model.experts = config.integer_or(
       {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "ffn_config/moe_num_experts"}, 0, 0);

@@ -20,7 +20,7 @@ struct WorkloadDefaults {
   std::optional<AttentionKernel> attention;
   std::optional<bool> causal;
   std::optional<Extent> extent;
-  bool groups_fill_nodes = false;  // default_parallelism, else trained_parallelism
+  bool groups_fill_nodes = false;     // default_parallelism, else trained_parallelism
   std::map<std::string, int> layers;  // of models that have more, by name
   std::string layers_reason;
 };
@@ -51,8 +51,9 @@ struct ExperimentRequest {
 };
 
 // Defaults: the cluster's, else as the model is trained: its sequence, top_k and layers, dropless or with f 1.2, bf16;
-// groups as default_parallelism or trained_parallelism, filled up around those given. Options come before the file. Paths in a file are relative to it.
-// `notes` gets a line for every default that a reader must know (layers cut to the testbed's, padded heads).
+// groups as default_parallelism or trained_parallelism, filled up around those given. Options come before the file.
+// Paths in a file are relative to it. `notes` gets a line for every default that a reader must know (layers cut to the
+// testbed's, padded heads).
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
 
 // The parts of an experiment from other files. They depend on the request's file, names and nodes, and on its settings

@@ -77,14 +77,12 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(0)), 1);
   w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual)), 1);
   w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), e.model.dense() ? 0 : 1);
-  const std::optional<double> usual_capacity =
-      step.capacity_factor ? step.capacity_factor : defaults.capacity_factor;
+  const std::optional<double> usual_capacity = step.capacity_factor ? step.capacity_factor : defaults.capacity_factor;
   const bool dropless = e.model.dropless && w.gate.token_choice() && !usual_capacity;
-  w.capacity_factor =
-      json.number_or("capacity_factor", dropless ? 0 : usual_capacity.value_or(w.capacity_factor));
-  w.message_sizes = json.enumeration_or(
-      "message_sizes", message_sizes_names,
-      dropless && w.capacity_factor == 0 ? MessageSizes::Routed : MessageSizes::Padded);
+  w.capacity_factor = json.number_or("capacity_factor", dropless ? 0 : usual_capacity.value_or(w.capacity_factor));
+  w.message_sizes =
+      json.enumeration_or("message_sizes", message_sizes_names,
+                          dropless && w.capacity_factor == 0 ? MessageSizes::Routed : MessageSizes::Padded);
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
   const Extent usual_extent = e.model.vocabulary > 0 ? Extent::Model : Extent::WholeLayers;
@@ -250,9 +248,10 @@ void note_trained_groups(const Experiment& e, const JsonReader& given, std::vect
     add("esp", p.esp);
   }
   if (!sizes.empty())
-    notes.push_back(fmt::format("nobody gave all groups: {}, with which GPUs share no more of a layer than memory asks "
-                                "for; dovetail tune looks for better ones",
-                                fmt::join(sizes, ", ")));
+    notes.push_back(
+        fmt::format("nobody gave all groups: {}, with which GPUs share no more of a layer than memory asks "
+                    "for; dovetail tune looks for better ones",
+                    fmt::join(sizes, ", ")));
 }
 
 // Sharing over all GPUs of a node is usual in the paper. A note says when fewer GPUs share.

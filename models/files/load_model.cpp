@@ -13,8 +13,17 @@ void refuse_keys(const JsonReader& json, std::initializer_list<const char*> keys
     if (json.has(key)) json.fail(key, fmt::format("contradicts kind {}", name_in(attention_kind_names, kind)));
 }
 
-Attention read_attention(const JsonReader& json) {
+void read_windows(const JsonReader& json, int layers, Attention& a) {
+  a.window = json.integer_or("window", 0);
+  for (const char* key : {"windowed_layers", "windows"})
+    if (a.window == 0 && json.has(key)) json.fail(key, "given, but no layer has a window");
+  a.windowed_layers = json.integer_or("windowed_layers", a.window > 0 ? layers : 0, 0, layers);
+  a.windows = json.enumeration_or("windows", windows_names, a.windows);
+}
+
+Attention read_attention(const JsonReader& json, int layers) {
   Attention a;
+  read_windows(json, layers, a);
   a.kind = json.enumeration_or("kind", attention_kind_names, a.kind);
   a.heads = json.integer("heads", 1);
   if (a.kind == AttentionKind::Latent) {
@@ -130,7 +139,7 @@ Model read_model(const JsonReader& json) {
   model.source = json.string_or("source", "");
   model.layers = json.integer("layers", 1);
   model.hidden = json.integer("hidden", 1);
-  model.attention = read_attention(json.at("attention"));
+  model.attention = read_attention(json.at("attention"), model.layers);
   read_experts(json, model);
   model.expert_kind = json.enumeration("expert_kind", expert_kind_names);
   model.vocabulary = json.integer_or("vocabulary", 0);

@@ -192,8 +192,9 @@ constexpr std::array table{
          .group = Volumes,
          .search = Kept,
          .holds_rows = true,
-         .help = "Messages have room for the whole capacity and experts compute all of it, where workload.message_sizes "
-                 "routed would let them be as large as what is chosen. No token is dropped by it."},
+         .help =
+             "Messages have room for the whole capacity and experts compute all of it, where workload.message_sizes "
+             "routed would let them be as large as what is chosen. No token is dropped by it."},
     Knob{.name = "dispatch_wire",
          .type = choice<&Plan::dispatch_wire>(wire_names, said_of_wires),
          .group = Numerics,

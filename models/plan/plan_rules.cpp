@@ -135,9 +135,10 @@ void require_message_sizes(const RuledPlan& r) {
                                value));
   };
   if (r.experiment.parallelism.repeats_tokens())
-    refuse("pad_messages", fmt::format("false is not built yet without parallelism.sequence_parallel, where {} ranks of "
-                                       "mp repeat tokens; expected true, or workload.message_sizes padded",
-                                       r.experiment.parallelism.mp));
+    refuse("pad_messages",
+           fmt::format("false is not built yet without parallelism.sequence_parallel, where {} ranks of "
+                       "mp repeat tokens; expected true, or workload.message_sizes padded",
+                       r.experiment.parallelism.mp));
   refuse_unless("scope", p.scope != Scope::Block, name_in(scope_names, p.scope));
   refuse_unless("split", p.split == Split::Capacity, name_in(split_names, p.split));
   refuse_unless("all_to_all", p.all_to_all == AllToAll::Linear || p.all_to_all == AllToAll::NodeDeduplicated,
@@ -432,10 +433,11 @@ constexpr std::array rules{
              "routed (workload.message_sizes), experts apply the scores, and protocol keeps its "
              "default; comm_sms goes with it alone.",
              require_all_to_all},
-    PlanRule{"message_sizes", "pad_messages scope split all_to_all expert_sharding shadowed_experts",
-             "Routed messages (workload.message_sizes, without pad_messages) go with all-to-alls of chunks of rows that "
-             "are linear or node_deduplicated, and with ranks that have tokens of their own.",
-             require_message_sizes},
+    PlanRule{
+        "message_sizes", "pad_messages scope split all_to_all expert_sharding shadowed_experts",
+        "Routed messages (workload.message_sizes, without pad_messages) go with all-to-alls of chunks of rows that "
+        "are linear or node_deduplicated, and with ranks that have tokens of their own.",
+        require_message_sizes},
     PlanRule{"grouped", "expert_kernel layout",
              "A grouped kernel of routed rows needs layout expert_major and no expert_profile of the model.",
              require_grouped},

@@ -38,7 +38,8 @@ struct System {
   Plan plan;
   PlannerChoice planner;
   std::optional<bool> sequence_parallel = {};  // where the experiment leaves it open and its groups allow it
-  // Gathers of tokens over mp are repeated in the backward pass, where there are any, in place of keeping their results.
+  // Gathers of tokens over mp are repeated in the backward pass, where there are any, in place of keeping their
+  // results.
   bool gathers_again = false;
 };
 

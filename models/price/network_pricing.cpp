@@ -110,8 +110,7 @@ std::optional<NetworkLoad> network_load(const Experiment& experiment, const Sche
   if (!experiment.cluster.network) return std::nullopt;
   FoldedNetwork network = fold(experiment, schedule);
   if (static_cast<std::size_t>(network.classes()) != schedule.classes.size()) {
-    if (experiment.cluster.network->slow.empty() && !schedule.routed)
-      return std::nullopt;
+    if (experiment.cluster.network->slow.empty() && !schedule.routed) return std::nullopt;
     Experiment alike = experiment;
     alike.cluster.network->slow.clear();
     if (schedule.node_ranks > 0)  // tokens that choose alike, since nobody pads such exchanges

@@ -26,6 +26,11 @@ enum class QkNorm { None, Head, Width };
 inline constexpr std::array<std::pair<std::string_view, QkNorm>, 3> qk_norm_names{
     {{"none", QkNorm::None}, {"head", QkNorm::Head}, {"width", QkNorm::Width}}};
 
+// The positions that one sees in layers with windows: so many before it (sliding), or those of its own of equal chunks.
+enum class Windows { Sliding, Chunks };
+inline constexpr std::array<std::pair<std::string_view, Windows>, 2> windows_names{
+    {{"sliding", Windows::Sliding}, {"chunks", Windows::Chunks}}};
+
 // head_size need not be hidden / heads. With Latent every head has a key and a value of its own, made from kv_rank
 // elements a token; a query or key is nope_size elements without position and rope_size with (key: one for all heads).
 struct Attention {
@@ -38,6 +43,9 @@ struct Attention {
   int kv_rank = 0;
   int nope_size = 0, rope_size = 0, value_size = 0;
   QkNorm qk_norm = QkNorm::None;  // Latent norms its low ranks instead
+  int window = 0;                 // positions; 0: every layer sees the whole sample
+  int windowed_layers = 0;        // of the model's
+  Windows windows = Windows::Sliding;
 
   int value_head_size() const { return kind == AttentionKind::Latent ? value_size : head_size; }
 };

@@ -25,7 +25,7 @@ ModelFlops model_flops(const Experiment& experiment) {
   const Model& m = e.model;
   const double passes = e.workload.phases == Phases::Training ? 3 : 1;  // a backward pass counts as two forward ones
   const double expert = expert_multiplications(e);
-  const double seen = (e.workload.causal ? .5 : 1) * e.workload.sequence;  // positions, on average
+  const double seen = seen_positions(e);
   ModelFlops flops;
   // The output head works once for each token that is predicted.
   flops.active_parameters = static_cast<double>((1 + e.workload.mtp_layers) * end_volumes(e).words * m.hidden);

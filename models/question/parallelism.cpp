@@ -73,8 +73,8 @@ Parallelism trained_parallelism(const Cluster& cluster, const Model& model) {
   const double enough = cluster.device.memory.value() * 2 / 3;
   Parallelism best;
   double least = std::numeric_limits<double>::infinity();
-  for (const int esp : divisors_up_to(model.dense() ? 1 : std::gcd(cluster.gpus_per_node, model.expert_hidden),
-                                      cluster.gpus_per_node))
+  for (const int esp :
+       divisors_up_to(model.dense() ? 1 : std::gcd(cluster.gpus_per_node, model.expert_hidden), cluster.gpus_per_node))
     for (const int mp : divisors_up_to(cluster.gpus_per_node, cluster.gpus_per_node)) {
       if (least <= enough) break;
       if (!shares_dense_part(model, mp)) continue;
@@ -99,17 +99,18 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
           p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node);
   require("", experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp,
           p.edp, p.ep, p.esp, experts, gpus);
-  require(p.ep > 1 ? "ep" : "esp", !model.dense() || (p.ep == 1 && p.esp == 1), "ep {} and esp {}, but {} has no experts",
-          p.ep, p.esp, model.name);
+  require(p.ep > 1 ? "ep" : "esp", !model.dense() || (p.ep == 1 && p.esp == 1),
+          "ep {} and esp {}, but {} has no experts", p.ep, p.esp, model.name);
   require("ep", model.experts % p.ep == 0, "{} does not divide the model's {} experts; expected one of {}", p.ep,
           model.experts,
           fmt::format("{}", fmt::join(divisors_up_to(std::gcd(model.experts, gpus / p.pp / p.esp), gpus), ", ")));
   require("esp", model.expert_hidden % p.esp == 0, "{} does not divide the expert hidden size {}", p.esp,
           model.expert_hidden);
-  require("esp", !p.repeats_tokens() || model.dense() || p.esp == p.mp,
-          "{} without sequence_parallel, where the {} ranks of mp have the same tokens, which the shards of experts need "
-          "to have too; expected {}",
-          p.esp, p.mp, p.mp);
+  require(
+      "esp", !p.repeats_tokens() || model.dense() || p.esp == p.mp,
+      "{} without sequence_parallel, where the {} ranks of mp have the same tokens, which the shards of experts need "
+      "to have too; expected {}",
+      p.esp, p.mp, p.mp);
   require("mp", model.attention.heads % model.attention.kv_heads == 0,
           "the model's {} attention heads are not a multiple of its {} key/value heads", model.attention.heads,
           model.attention.kv_heads);

@@ -59,13 +59,13 @@ struct Subgroup {
   friend bool operator==(const Subgroup&, const Subgroup&) = default;
 };
 
-// The largest ep that the model's experts and so many groups of `esp` ranks of a pipeline stage allow, and that fills nodes
-// or divides them, if there is one: 1 of a dense model.
+// The largest ep that the model's experts and so many groups of `esp` ranks of a pipeline stage allow, and that fills
+// nodes or divides them, if there is one: 1 of a dense model.
 int usual_ep(const Model& model, const Cluster& cluster, int groups, int esp);
 
-// As FSMoE's testbeds have it: mp = esp = GPUs per node. If the model's sizes do not allow so many, mp is a power of two
-// that fits, and esp is a number of GPUs that divides the expert hidden size. ep = gcd(experts, GPUs / esp); edp and dp
-// take the rest. A dense model has esp 1 and ep 1.
+// As FSMoE's testbeds have it: mp = esp = GPUs per node. If the model's sizes do not allow so many, mp is a power of
+// two that fits, and esp is a number of GPUs that divides the expert hidden size. ep = gcd(experts, GPUs / esp); edp
+// and dp take the rest. A dense model has esp 1 and ep 1.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // As large models are trained: the least esp, and then the least mp, inside a node with which weights, gradients and

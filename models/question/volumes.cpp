@@ -27,6 +27,18 @@ void set_attention(LayerVolumes& v, const Attention& a, int mp) {
   v.attention_parameters = attention_matrices(a, v.hidden, v.query_heads, key_value_heads);
 }
 
+// The share of a causal kernel's scores that the layers of the model compute on average.
+double share_in_windows(const Model& m, double sequence) {
+  const Attention& a = m.attention;
+  const double window = a.window;
+  if (a.window == 0 || window >= sequence) return 1;
+  const double chunks = std::floor(sequence / window), rest = sequence - chunks * window;
+  const double scores = a.windows == Windows::Sliding ? window * sequence - window * window / 2
+                                                      : (chunks * window * window + rest * rest) / 2;
+  const double windowed = static_cast<double>(a.windowed_layers) / m.layers;
+  return 1 - windowed + windowed * scores / (sequence * sequence / 2);
+}
+
 void set_norms(const Attention& a, LayerVolumes& v) {
   v.norm_parameters = 2 * v.hidden + query_key_norms(a);
   v.normed_tokens = a.kind == AttentionKind::Latent ? v.tokens : v.sequence_tokens;
@@ -117,9 +129,15 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   }
   const auto tokens = static_cast<double>(v.sequence_tokens);
   v.skips_masked = e.workload.skips_masked();
-  v.attention_score_flops = Flops(2 * tokens * e.workload.sequence *
-                                  static_cast<double>(v.query_width + v.context_width) / (v.skips_masked ? 2 : 1));
+  v.attention_score_flops =
+      Flops(2 * tokens * e.workload.sequence * static_cast<double>(v.query_width + v.context_width) *
+            (v.skips_masked ? seen_positions(e) / e.workload.sequence : 1));
   return v;
+}
+
+double seen_positions(const Experiment& e) {
+  const double sequence = e.workload.sequence;
+  return e.workload.causal ? sequence / 2 * share_in_windows(e.model, sequence) : sequence;
 }
 
 LayerVolumes layer_volumes(const Experiment& e) {

@@ -101,8 +101,10 @@ struct LayerVolumes {
   // Weights of tokens for slots in dense encoding: T E C.
   std::int64_t dense_weights() const { return tokens * experts * capacity; }
 
-  Flops attention_score_flops;  // forward: 2 B L^2 (Q + context), halved where a kernel leaves out what the mask hides
-  bool skips_masked = true;     // whether it does
+  // Forward: 2 B L^2 (Q + context), less where a kernel leaves out what the mask hides; layers with and without windows
+  // have their mean.
+  Flops attention_score_flops;
+  bool skips_masked = true;  // whether it does
 
   std::int64_t experts = 0, hidden = 0, expert_gemms = 0;
   std::int64_t query_width = 0;      // Q: this rank's query heads x head size
@@ -128,6 +130,9 @@ struct EndVolumes {
   bool share_weights() const { return exist() && head_parameters == 0; }
 };
 EndVolumes end_volumes(const Experiment& experiment);
+
+// Positions that a position sees on average, in the mean of the model's layers.
+double seen_positions(const Experiment& experiment);
 
 LayerVolumes layer_volumes(const Experiment& experiment, int layer);
 LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE layer

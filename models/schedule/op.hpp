@@ -35,15 +35,15 @@ enum class StreamKind : std::uint8_t {
   Receive
 };
 inline constexpr Names<StreamKind, 10> stream_kind_names{{{"compute", StreamKind::Compute},
-                                                         {"communication", StreamKind::Communication},
-                                                         {"inter", StreamKind::Inter},
-                                                         {"intra", StreamKind::Intra},
-                                                         {"combine", StreamKind::Combine},
-                                                         {"gradients", StreamKind::Gradients},
-                                                         {"expert_gradients", StreamKind::ExpertGradients},
-                                                         {"copy", StreamKind::Copy},
-                                                         {"send", StreamKind::Send},
-                                                         {"receive", StreamKind::Receive}}};
+                                                          {"communication", StreamKind::Communication},
+                                                          {"inter", StreamKind::Inter},
+                                                          {"intra", StreamKind::Intra},
+                                                          {"combine", StreamKind::Combine},
+                                                          {"gradients", StreamKind::Gradients},
+                                                          {"expert_gradients", StreamKind::ExpertGradients},
+                                                          {"copy", StreamKind::Copy},
+                                                          {"send", StreamKind::Send},
+                                                          {"receive", StreamKind::Receive}}};
 
 enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
 inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};

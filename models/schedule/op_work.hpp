@@ -83,10 +83,10 @@ class OpWork {
   // A peer group's exchange: its share of the whole all-to-all's message. Rows that stay cross no link, so the
   // other peers carry the message in equal parts.
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
-  ExchangeWork score_exchange(const ChunkRange& chunk) const;  // of an fp32 number for each row
+  ExchangeWork score_exchange(const ChunkRange& chunk) const;                  // of an fp32 number for each row
   ExchangeWork gather_scores(const ChunkRange& chunk, Collective kind) const;  // the same over an expert's shards
-  ExchangeWork count_exchange() const;                         // of an fp32 number for each expert, from each rank
-  ExchangeWork gather_counts() const;                          // of such numbers, over the shards of an expert
+  ExchangeWork count_exchange() const;  // of an fp32 number for each expert, from each rank
+  ExchangeWork gather_counts() const;   // of such numbers, over the shards of an expert
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire,
                           std::span<const CollectiveStep> steps) const;               // these steps of it
   KernelWork convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const;  // rows between the two formats

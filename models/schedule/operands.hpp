@@ -90,7 +90,7 @@ inline constexpr Role arrived = Encoded | Dispatched | ExpertInput, worked = Exp
 inline constexpr Role expert_input = arrived | ShadowInput, expert_output = ExpertPartial | ShadowOutput,
                       d_expert_output = gradient_of(returned | ShadowOutput), kept = arrived | Hidden,
                       to_decode = returned | ShadowOutput;
-inline constexpr Role row_scores = EncodedScores | DispatchedScores | GatheredScores;
+inline constexpr Role sent_scores = EncodedScores | DispatchedScores, row_scores = sent_scores | GatheredScores;
 inline constexpr Role row_counts = RowCounts | ArrivingCounts | GatheredCounts;
 inline constexpr Role expert_weights = ExpertWeights | GatheredWeights,
                       expert_gradient = ExpertGradient | GatheredWeightGradient | gradient_of(GatheredWeightGradient);

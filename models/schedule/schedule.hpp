@@ -41,11 +41,11 @@ class Schedule {
   int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp
   ScoresAt scores_at = ScoresAt::Decode;
-  bool routed = false;  // messages and experts' rows are as many as are chosen
+  bool routed = false;                                 // messages and experts' rows are as many as are chosen
   ExpertKernel expert_kernel = ExpertKernel::Batched;  // of padded messages always this
-  int row_tile = 0;    // see Plan
-  int node_ranks = 0;  // see deduplicating_ranks()
-  int comm_sms = 0;    // see Plan
+  int row_tile = 0;                                    // see Plan
+  int node_ranks = 0;                                  // see deduplicating_ranks()
+  int comm_sms = 0;                                    // see Plan
   AllToAll all_to_all = AllToAll::Linear;
   int hidden = 0;  // M, elements of a token
 

@@ -223,8 +223,8 @@ GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, s
   problem.per_element = times.all_reduce_per_element;
   // All-reduces that share a stream with the model-parallel collectives run between the two, beside attention
   // alone; else they run from the experts' last all-to-all to the first one of the layer below.
-  const bool apart = streams == CommStreams::InterIntra || streams == CommStreams::MpApart ||
-                     streams == CommStreams::ByGroup;
+  const bool apart =
+      streams == CommStreams::InterIntra || streams == CommStreams::MpApart || streams == CommStreams::ByGroup;
   const bool shared = !apart && b.mp_before + b.mp_after > Seconds(0);
   // From a layer's start to its window Moe, and from the end of that to attention.
   const auto first = [&](int layer) {

@@ -142,8 +142,8 @@ std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const Pa
 
 // By the fastest pipeline of those that fit; where none fits, by the one that holds least, or by any where weights
 // alone do not fit. Quick estimates say which pipelines are worth a look.
-std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout,
-                                                    const Plan& plan, const PlannerChoice& choices) {
+std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
+                                                    const PlannerChoice& choices) {
   std::vector<LaidOutPlan> ways;
   for (const Plan& way : piped(plan, layout, e, choices))
     if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {

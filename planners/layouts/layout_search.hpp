@@ -99,8 +99,7 @@ class LayoutSearch {
   std::optional<LaidOutPlan> best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                         const PlannerChoice& choices);
   std::vector<Plan> recomputing(Plan plan) const;
-  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan,
-                                     const PlannerChoice& choices = {});
+  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan, const PlannerChoice& choices = {});
   std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const Plan& base,
                                       const std::vector<System>& systems);
   std::vector<Axis> axes_of(const Experiment& e, const LaidOutPlan& plan) const;

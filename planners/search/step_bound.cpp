@@ -78,6 +78,9 @@ class Sweep {
       if (!any_order_ || computes(op)) free[stream] = finish[i];
       if (s_.class_of(op) == 0) note(i, start, finish[i]);
     }
+    const auto own = std::ranges::find(s_.streams, StreamKind::Gradients, &Stream::kind);  // the first stage's
+    const bool apart = own != s_.streams.end();
+    if (apart) link_ = static_cast<std::size_t>(own - s_.streams.begin());
     const double drag = drag_of(priced_, StreamId(link_), pairs_);
     const auto pass_of = [&](PassSample& pass, const Ends& ends, Seconds begin) {
       if (ends.last <= begin) return;
@@ -86,6 +89,7 @@ class Sweep {
       pass.link = ends.held[link_];
       pass.link_fixed = ends.fixed[link_];
       pass.compute = ends.computing;
+      pass.apart = apart;
       pass.drag = drag;
     };
     pass_of(sample_.forward, forward_, Seconds(0));
@@ -234,7 +238,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
     return least.all_reduce_alpha + static_cast<double>(elements) * least.all_reduce_per_element;
   };
   first_reduced_ = all_reduce(times_.dense_elements.front());
-  all_reduced_ = all_reduce(times_.elements_after(-1)) + least.expert_all_reduce;
+  dense_reduced_ = all_reduce(times_.elements_after(-1));
+  experts_reduced_ = least.expert_all_reduce;
   reduce_fixed_ = least.all_reduce_alpha + least.expert_all_reduce;
   update_ = times_.update;
 }
@@ -345,9 +350,10 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds gather = stages_ > 1 ? first_gather_ : Seconds(0);  // of the last stage, which is not the sample's
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_ - gather;
+  const Seconds all = dense_reduced_ + (backward.apart ? Seconds(0) : experts_reduced_);  // on the stream of `link`
   const Seconds reduced =
       std::max(chain - backward.tail + first_reduced_,
-               moe_ * backward.link - backward.early - gather - backward.tail + all_reduced_ + dragged(backward));
+               moe_ * backward.link - backward.early - gather - backward.tail + all + dragged(backward));
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
 }
 
@@ -371,7 +377,9 @@ Seconds StepBound::of(Seconds forward, Seconds backward) const {
 }
 
 Seconds StepBound::reduced_after(const PassSample& forward, const PassSample& backward) const {
-  const Seconds reduced = moe_ * backward.chain + dense_backward_ - backward.tail + all_reduced_ + update_;
+  const Seconds all =
+      backward.apart ? std::max(dense_reduced_, experts_reduced_) : dense_reduced_ + experts_reduced_;
+  const Seconds reduced = moe_ * backward.chain + dense_backward_ - backward.tail + all + update_;
   return std::max(of(forward, backward), moe_ * forward.chain + dense_forward_ + reduced);
 }
 

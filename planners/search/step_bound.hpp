@@ -20,7 +20,8 @@ struct PassSample {
   double drag = 0;     // of computation on that stream
   Seconds compute;     // that drags, latencies apart
   Seconds link_fixed;  // latencies in `link`, during which nothing drags
-  std::array<Seconds, 18> busy{};  // by stream, then by kind of resource, then by pair of kinds that slow each other
+  bool apart = false;  // reductions of gradients have streams of their own
+  std::array<Seconds, 20> busy{};  // by stream, then by kind of resource, then by pair of kinds that slow each other
 };
 struct LayerSample {
   PassSample forward, backward;
@@ -82,7 +83,8 @@ class StepBound {
   int stages_ = 1;
   Seconds dense_forward_, dense_backward_;  // of all dense layers
   Seconds first_gather_;                    // of the backward pass, for the last layer's shared experts
-  Seconds first_reduced_, all_reduced_;     // all-reduces of the first layer's dense gradients, and of everything
+  Seconds first_reduced_;                   // the all-reduce of the first layer's dense gradients
+  Seconds dense_reduced_, experts_reduced_;  // those of all of them, and of the experts'
   Seconds reduce_fixed_;                    // latencies in all of them
   Seconds update_;
   bool training_ = true;

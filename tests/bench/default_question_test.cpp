@@ -140,8 +140,9 @@ TEST_CASE("Plans of the presets that have an export can be exported whole") {
   for (const auto& [system, framework] : {std::pair{"megatron_lm", reports::Framework::Megatron},
                                           {"deepspeed_moe", reports::Framework::DeepSpeed},
                                           {"tutel", reports::Framework::Tutel}})
-    for (const char* groups : {R"(parallelism={"mp": 1, "ep": 8, "esp": 1})", R"(parallelism={"mp": 4, "ep": 8, "esp": 1})",
-                               R"(parallelism={"pp": 2, "mp": 2, "ep": 4, "esp": 2})"}) {
+    for (const char* groups :
+         {R"(parallelism={"mp": 1, "ep": 8, "esp": 1})", R"(parallelism={"mp": 4, "ep": 8, "esp": 1})",
+          R"(parallelism={"pp": 2, "mp": 2, "ep": 4, "esp": 2})"}) {
       const Options options =
           question_of("qwen3-30b-a3b", 2, {"workload.layers=4", "workload.batch=4", "workload.sequence=2048", groups});
       const SystemResult result = taken(options, system);
@@ -165,9 +166,12 @@ TEST_CASE("Tokens are gathered again under megatron_lm where model-parallel rank
 
 // Its gradients have communicators of their own, so that all-to-alls of the last micro-batch do not wait behind them.
 TEST_CASE("Under megatron_lm overlap of gradients delays no stage") {
-  const std::vector<std::string> base{"workload.layers=16", "workload.batch=16", "workload.sequence=4096",
+  const std::vector<std::string> base{"workload.layers=16",
+                                      "workload.batch=16",
+                                      "workload.sequence=4096",
                                       R"(parallelism={"pp": 8, "mp": 1, "ep": 8, "esp": 1})",
-                                      "plan.pipeline_schedule=1f1b", "plan.micro_batches=16",
+                                      "plan.pipeline_schedule=1f1b",
+                                      "plan.micro_batches=16",
                                       "plan.parameter_gather=after_update"};
   const auto step = [&](const char* sync) {
     std::vector<std::string> set = base;

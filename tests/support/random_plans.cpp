@@ -280,6 +280,8 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (p.pipeline_schedule == PipelineSchedule::Interleaved) p.micro_batches *= e.parallelism.pp;
   } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(50)) {
     p.pipeline_schedule = PipelineSchedule::Interleaved;
+  } else if (knob == "pad_messages") {  // it has no say over others
+    if (e.workload.message_sizes == MessageSizes::Routed) p.pad_messages = draw.chance(20);
   } else if (knob == "zero") {
     p.zero = draw.chance(40) ? 1 : 0;
   } else if (knob == "parameter_gather") {

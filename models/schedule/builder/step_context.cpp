@@ -81,8 +81,7 @@ void StepContext::add_streams(StreamIds& streams) {
       plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
   const auto of_weights = [&](StreamKind kind) { return by_group && training() ? add_stream(kind) : streams.inter; };
   streams.gradients = of_weights(StreamKind::Gradients);
-  streams.expert_gradients =
-      experiment_.model.dense() ? streams.gradients : of_weights(StreamKind::ExpertGradients);
+  streams.expert_gradients = experiment_.model.dense() ? streams.gradients : of_weights(StreamKind::ExpertGradients);
   if (training() && (offloads_input(plan_.restore) || offloads_hidden(plan_.restore)))
     streams.copy = add_stream(StreamKind::Copy);
   if (stages() == 1) return;

@@ -19,14 +19,14 @@ using TensorIds = std::vector<TensorId>;
 // Streams that a plan does not keep apart are the same one.
 struct StreamIds {
   StreamId compute{0};
-  StreamId inter{0};       // all-to-alls
-  StreamId combine{0};     // the all-to-all that brings rows back
-  StreamId intra{0};       // gathers and scatters of the experts' groups, steps of all-to-alls inside a node
-  StreamId mp{0};          // collectives of model parallelism outside the experts
+  StreamId inter{0};             // all-to-alls
+  StreamId combine{0};           // the all-to-all that brings rows back
+  StreamId intra{0};             // gathers and scatters of the experts' groups, steps of all-to-alls inside a node
+  StreamId mp{0};                // collectives of model parallelism outside the experts
   StreamId gradients{0};         // reductions of the dense gradients, gathers of these weights, the norm of all
   StreamId expert_gradients{0};  // the same of the experts
-  StreamId copy;           // between device and host; -1: the plan copies nothing
-  StreamId send, receive;  // between pipeline stages; -1 with one stage
+  StreamId copy;                 // between device and host; -1: the plan copies nothing
+  StreamId send, receive;        // between pipeline stages; -1 with one stage
 };
 
 // The part of a layer that an op or a tensor of a chunk covers.

@@ -268,10 +268,8 @@ TEST_CASE("A language model is read out of one with other inputs") {
   CHECK(llama4.shared_experts == SharedExpertSizes{1, 128, false});
   CHECK(llama4.router.scoring == Scoring::Sigmoid);
   CHECK(llama4.attention.qk_norm == QkNorm::None);
-  CHECK(imported.left_out ==
-        std::vector<std::string>{"all but the language model: parts for images, sounds and films",
-                                 "chunked attention of 8192 tokens: it is priced over the whole sequence",
-                                 "norms of queries and keys, which have no weights"});
+  CHECK(imported.left_out == std::vector<std::string>{"all but the language model: parts for images, sounds and films",
+                                                      "norms of queries and keys, which have no weights"});
   nlohmann::json refused = whole;
   refused["text_config"].erase("vocab_size");
   CHECK(refusal(JsonFile::parse(refused.dump(2), "config.json")).ends_with("/text_config: missing key \"vocab_size\""));
@@ -305,10 +303,16 @@ TEST_CASE("Attention that is not built is refused, or named where only its time 
   const auto left_out = [](const nlohmann::json& own) { return import_hf(family(own), "x").left_out; };
   CHECK(left_out({{"model_type", "mistral"}, {"sliding_window", nullptr}}).empty());
   CHECK(left_out({{"model_type", "qwen2"}, {"sliding_window", 4096}, {"use_sliding_window", false}}).empty());
-  CHECK(left_out({{"model_type", "mistral"},
-                  {"sliding_window", 128},
-                  {"layer_types", {"sliding_attention", "full_attention"}}}) ==
-        std::vector<std::string>{"sliding attention of 128 tokens in 1 layer: it is priced over the whole sequence"});
+  const auto windows = [](const nlohmann::json& own) {
+    const Attention a = of_family(own).attention;
+    return std::tuple(a.window, a.windowed_layers, a.windows);
+  };
+  CHECK(windows({{"model_type", "mistral"},
+                 {"sliding_window", 128},
+                 {"layer_types", {"sliding_attention", "full_attention"}}}) == std::tuple(128, 1, Windows::Sliding));
+  CHECK(windows({{"model_type", "llama4"}, {"attention_chunk_size", 512}}) == std::tuple(512, 6, Windows::Chunks));
+  CHECK(windows({{"attention_chunk_size", 512}, {"no_rope_layers", {1, 0, 1, 0}}}) ==
+        std::tuple(512, 2, Windows::Chunks));
   CHECK(left_out({{"model_type", "deepseek_v3"}, {"index_topk", 2048}}).size() == 1);
   CHECK(left_out({{"model_type", "new_family"}}) ==
         std::vector<std::string>{"what the code of new_family does and its config does not say: assumed are gated "

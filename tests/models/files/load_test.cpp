@@ -163,7 +163,7 @@ TEST_CASE("An experiment file has comments, paths beside it and parts written ou
   CHECK(mine.experiment.calibration->interference.at(0).b_speed == 0.75);
   CHECK(mine.experiment.workload.batch == 3);  // the cluster's
   CHECK(mine.experiment.workload.sequence == 128);
-  CHECK(mine.experiment.parallelism.ep == 2);
+  CHECK(mine.experiment.parallelism.ep == 4);
   CHECK(mine.files.contains("runs/machines/costs.json"));
 
   SECTION("overlap is interfering unless the file, a setting or the request says that it is ideal") {

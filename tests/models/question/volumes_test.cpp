@@ -27,6 +27,24 @@ TEST_CASE("Mixtral on testbed B: volumes of FSMoE section 3.1") {
   CHECK(v.attention_score_flops.value() == 4.0 * 256 * 256 * 1024 / 2);  // 8 of 32 heads of 128, causal half
 }
 
+TEST_CASE("Layers with windows compute the scores of their windows, and each layer has the mean of all") {
+  Experiment e = test::testbed_b();
+  e.workload.sequence = 256;
+  const double whole = layer_volumes(e).attention_score_flops.value();
+  e.model.attention.window = 64;
+  e.model.attention.windowed_layers = 16;  // of 32
+  // Of 256^2 / 2 = 32768 scores a sliding window of 64 leaves 64 x 256 - 64^2 / 2 = 14336: 7 / 16.
+  CHECK(layer_volumes(e).attention_score_flops.value() == Approx(whole * (1 + 7. / 16) / 2));
+  CHECK(seen_positions(e) == Approx(128 * (1 + 7. / 16) / 2));
+  e.model.attention.windows = Windows::Chunks;  // 4 chunks with 64^2 / 2 each: a quarter
+  CHECK(layer_volumes(e).attention_score_flops.value() == Approx(whole * (1 + 1. / 4) / 2));
+  e.model.attention.window = 256;
+  CHECK(layer_volumes(e).attention_score_flops.value() == whole);
+  e.model.attention.window = 64;
+  e.workload.attention = AttentionKernel::Eager;  // products of whole squares
+  CHECK(layer_volumes(e).attention_score_flops.value() == 2 * whole);
+}
+
 TEST_CASE("heads that mp does not divide are padded in whole groups") {
   Experiment e = test::testbed_b();
   e.model.attention = {25, 25, 64};  // GPT2-XL over mp 4: 28 heads, 7 on each rank
@@ -78,7 +96,7 @@ TEST_CASE("dense layers and shared experts share their hidden size over mp") {
   CHECK_THROWS_WITH(validate(e), Catch::Contains("1, but the first MoE layer of round is its number 2"));
   e.workload.layers = 4;
   e.model.dense_hidden = 25;
-  CHECK_THROWS_WITH(validate(e), Catch::Contains("mp 2 does not divide the hidden size 25"));
+  CHECK_THROWS_WITH(validate(e), Catch::Contains("/parallelism/mp: 2 does not divide the hidden size 25"));
 }
 
 TEST_CASE("default groups take as much of a node as divides") {

@@ -18,6 +18,7 @@ namespace {
 Plan sequential(const Plan& plan) {
   Plan p;
   p.micro_batches = plan.micro_batches;
+  p.pad_messages = plan.pad_messages;
   p.encoding = plan.encoding;
   p.layout = plan.layout;
   p.expert_sharding = plan.expert_sharding;

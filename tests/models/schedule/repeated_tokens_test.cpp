@@ -110,11 +110,11 @@ TEST_CASE("Repeated tokens are refused where they are not built") {
   Experiment e = repeating();
   e.parallelism.esp = 1;
   e.parallelism.ep = 4;
-  CHECK_THAT(fault(e), Contains("/parallelism: without sequence_parallel the 2 ranks of mp have the same tokens") &&
-                           Contains("expected esp 2, not 1"));
+  CHECK_THAT(fault(e), Contains("/parallelism/esp: 1 without sequence_parallel, where the 2 ranks of mp have the same tokens") &&
+                           Contains("expected 2"));
   e = repeating();
   e.workload.message_sizes = MessageSizes::Routed;
-  CHECK_THAT(fault(e), Contains("/workload/message_sizes: routed is not built yet without sequence_parallel"));
+  CHECK_THAT(fault(e), Contains("/plan/pad_messages: false is not built yet without parallelism.sequence_parallel"));
   e = test::with_predictions(repeating(), 1);
   e.model.vocabulary = 10;
   CHECK_THAT(fault(e), Contains("/workload/mtp_layers: 1 layers over 2 ranks of mp"));

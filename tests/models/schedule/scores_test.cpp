@@ -81,7 +81,8 @@ TEST_CASE("Scores go out with the rows, and their gradients come back, 4 bytes a
   CHECK(messages(step_of(two_ranks(Extent::Layers), ScoresAt::Decode), OpKind::DispatchScores, Phase::Forward) == 0);
 }
 
-TEST_CASE("Scores are gathered with the rows over the shards of an expert, and their gradients are summed", "[scores]") {
+TEST_CASE("Scores are gathered with the rows over the shards of an expert, and their gradients are summed",
+          "[scores]") {
   // Four ranks: ep 2 as before, and two shards of each expert. A rank has the 32 rows of both ranks of its experts'
   // shards, 64 in all, and as many scores; each shard has a part of the sum that a score's gradient is.
   Experiment e = two_ranks(Extent::WholeLayers);

@@ -18,6 +18,7 @@ std::pair<Experiment, Plan> of_micro_batches(test::Random& random) {
   for (;;) {
     Experiment e = test::random_experiment(random);
     Plan plan = test::random_plan(random, e);
+    if (e.parallelism.pp > 1 && random() % 4 == 0) plan.virtual_stages = 2;
     plan.pipeline_schedule =
         plan.virtual_stages > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneForwardOneBackward;
     plan.micro_batches = e.parallelism.pp * static_cast<int>(2 + random() % 3);
