@@ -1,5 +1,6 @@
 // dovetail import: a model file from the config.json of a Hugging Face checkpoint.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <iostream>
@@ -24,8 +25,8 @@ constexpr auto import_examples = R"(Examples:
   A dense model whose feed-forward parts each become 8 experts of the same size:
     dovetail import tests/data/hf/gpt2-xl/config.json --experts 8 --top-k 2
 
-Configs of any family are read, by the sizes that they have. The parameters, of the model and of a token, and what the
-model file cannot say are printed on standard error. Sizes are counts (elements, heads, layers, experts).)";
+Configs of any family are read, by the sizes that they have. The parameters, of the model and of a token, what the model
+file cannot say, and keys that are not known are printed on standard error. Sizes are counts (elements, heads, layers, experts).)";
 
 struct ImportOptions {
   std::string config, name, output = "-";
@@ -39,19 +40,24 @@ void describe(const ImportedModel& imported) {
   std::cerr << fmt::format("{}: {:.4g} billion parameters, {:.4g} billion of them for a token\n", model.name,
                            billions(parameters(model)), billions(active_parameters(model)));
   for (const std::string& part : imported.left_out) std::cerr << "note: left out: " << part << '\n';
+  if (!imported.unknown.empty())
+    std::cerr << fmt::format("note: keys that import does not know, so that what they say is not in the model: {}\n",
+                             fmt::join(imported.unknown, ", "));
 }
 
 Exit import_model(const ImportOptions& options) {
   if (options.config.empty())
     throw InputError("import: expected the path of a config.json; see dovetail import --help");
-  require_outputs({{"--output", options.output}}, {}, {options.config});
   ExpertChoice choice;
   if (options.experts > 0) choice.experts = options.experts;
   if (options.top_k > 0) choice.top_k = options.top_k;
-  const std::filesystem::path path(options.config);
+  std::filesystem::path path(options.config);
+  if (std::filesystem::is_directory(path)) path = (path / "config.json").lexically_normal();
+  require_outputs({{"--output", options.output}}, {}, {path.string()});
   const std::string own_name = (path.stem() == "config" ? path.parent_path().filename() : path.stem()).string();
   const std::string name = !options.name.empty() ? options.name : !own_name.empty() ? own_name : "imported";
-  const ImportedModel imported = import_hf(JsonFile::read(path), name, choice);
+  const ImportedModel imported =
+      import_hf(JsonFile::parse(without_python_numbers(JsonFile::read_text(path)), path.string()), name, choice);
   const std::string text = to_model_file(imported.model);
   write_all({{options.output, [&](std::ostream& out) { out << text; }}});
   describe(imported);
@@ -62,7 +68,8 @@ Exit import_model(const ImportOptions& options) {
 
 Action declare_import(CLI::App& app) {
   const auto options = std::make_shared<ImportOptions>();
-  app.add_option("CONFIG", options->config, "the config.json of a checkpoint")->type_name("");
+  app.add_option("CONFIG", options->config, "the config.json of a checkpoint, or the folder that it is in")
+      ->type_name("");
   add_text(app, {"--name", "NAME", "name of the model [the file's name; of a config.json its folder's name]", "Model"},
            options->name);
   add_integer(app, {"--experts", "COUNT", "experts per layer, to turn a dense model into an MoE model", "Model"},

@@ -7,14 +7,16 @@
 #include <span>
 #include <vector>
 
+#include "models/files/hf_keys.hpp"
+
 namespace dovetail {
 namespace {
 
-constexpr std::string_view text_keys[] = {"text_config", "llm_config", "language_config"};
+constexpr std::string_view text_keys[] = {"thinker_config", "text_config", "llm_config", "language_config"};
 
 JsonReader text_of(const JsonReader& whole) {
   for (const std::string_view key : text_keys)
-    if (whole.has(key) && whole.at(key).value().is_object()) return whole.at(key);
+    if (whole.has(key) && whole.at(key).value().is_object()) return text_of(whole.at(key));
   return whole;
 }
 
@@ -52,9 +54,12 @@ std::string HfConfig::model_type() const {
 }
 
 std::optional<JsonReader> HfConfig::find(Keys keys) const {
-  for (const std::string_view key : keys)
-    if (auto found = find_path(text_, key)) return found;
-  return {};
+  std::optional<JsonReader> first;
+  for (const std::string_view key : keys) {
+    asked_.emplace(key.substr(0, key.find('/')));
+    if (!first) first = find_path(text_, key);
+  }
+  return first;
 }
 
 JsonReader HfConfig::at(Keys keys) const {
@@ -83,6 +88,15 @@ bool HfConfig::boolean_or(Keys keys, bool fallback) const {
   const auto found = find(keys);
   if (!found) return fallback;
   return found->value().is_number() ? found->number() != 0 : found->boolean();
+}
+
+std::vector<std::string> HfConfig::unknown() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : text_.value().items()) {
+    const bool off = value.is_null() || (value.is_boolean() && !value.get<bool>());
+    if (!off && !asked_.contains(key) && !says_no_work(key)) keys.push_back(key);
+  }
+  return keys;
 }
 
 }  // namespace dovetail

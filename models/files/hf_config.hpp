@@ -3,8 +3,10 @@
 #pragma once
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/base/json/json_reader.hpp"
 
@@ -18,7 +20,7 @@ class HfConfig {
 
   explicit HfConfig(const JsonFile& file);
 
-  // The language model's part: that under text_config, or the whole.
+  // The language model's part: that under text_config (inside thinker_config, where there is one), or the whole.
   const JsonReader& text() const { return text_; }
   bool nested() const { return nested_; }
   std::string model_type() const;  // of that part; empty where it has none
@@ -34,9 +36,13 @@ class HfConfig {
   double number_or(Keys keys, double fallback) const;
   bool boolean_or(Keys keys, bool fallback) const;  // 0 and other numbers count as false and true
 
+  // Keys of the language model's part that nobody has asked for and that may say something about its work.
+  std::vector<std::string> unknown() const;
+
  private:
   JsonReader whole_, text_;
   bool nested_ = false;
+  mutable std::set<std::string, std::less<>> asked_;  // keys of the part itself
 };
 
 }  // namespace dovetail

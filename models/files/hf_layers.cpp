@@ -50,7 +50,7 @@ LayerFlags layers_with_experts(const HfConfig& config, int count) {
     const std::vector<int> numbers = listed(*list);
     keep_where(layers, [&](int layer) { return !in(numbers, layer); });
   }
-  if (const auto frequency = config.find({"moe_layer_freq"})) keep_frequent(*frequency, layers);
+  if (const auto frequency = config.find({"moe_layer_freq", "moe_layer_frequency"})) keep_frequent(*frequency, layers);
   const int first = config.integer_or({"first_k_dense_replace", "moe_layer_start_index"}, 0, 0);
   const int last = config.integer_or({"moe_layer_end_index"}, -1, -1);
   const int every = config.integer_or({"decoder_sparse_step", "moe_layer_interval"}, 1);
@@ -73,7 +73,16 @@ constexpr std::array unbuilt{
     Unbuilt{"linear_attn_config", "linear attention is not built"},
     Unbuilt{"linear_num_value_heads", "linear attention is not built"},
     Unbuilt{"use_cla", "layers that share keys and values are not built"},
+    Unbuilt{"num_kv_shared_layers", "layers that share keys and values are not built"},
     Unbuilt{"is_encoder_decoder", "an encoder is not built, only layers of a decoder"},
+    Unbuilt{"conv_L_cache", "convolutions are not built, only attention"},
+    Unbuilt{"block_configs", "layers that differ from each other are not built"},
+    Unbuilt{"global_head_dim", "layers with heads of another size are not built"},
+    Unbuilt{"hidden_size_per_layer_input", "embeddings of each layer are not built"},
+    Unbuilt{"altup_num_inputs", "layers with several inputs are not built"},
+    Unbuilt{"share_q_dim", "queries that heads share are not built"},
+    Unbuilt{"moe_latent_size", "experts between projections to a latent size are not built"},
+    Unbuilt{"zero_expert_num", "experts that compute nothing are not built"},
 };
 
 bool is_set(const JsonReader& json) {
@@ -141,6 +150,8 @@ void read_moe_layers(const HfConfig& config, Model& model) {
 }
 
 void refuse_other_layers(const HfConfig& config) {
+  if (config.boolean_or({"use_residual"}, false) && !config.boolean_or({"parallel_attn_mlp_res"}, false))
+    config.at({"use_residual"}).fail("experts beside a dense part are not built here");
   for (const auto& [key, why] : unbuilt)
     if (const auto found = config.find({key}); found && is_set(*found)) found->fail(why);
   if (const auto types = config.find({"layer_types", "layers_block_type"}))
@@ -152,6 +163,11 @@ void refuse_other_layers(const HfConfig& config) {
       if (each.integer() != 1) each.fail("linear attention is not built, expected 1");
 }
 
+bool dense_beside_experts(const HfConfig& config) {
+  return config.boolean_or({"residual_moe", "enable_moe_block"}, false) ||
+         config.boolean_or({"parallel_attn_mlp_res"}, false);
+}
+
 std::vector<std::string> left_out_of(const HfConfig& config) {
   std::vector<std::string> left_out;
   if (config.nested()) left_out.emplace_back("all but the language model: parts for images, sounds and films");
@@ -159,6 +175,11 @@ std::vector<std::string> left_out_of(const HfConfig& config) {
     left_out.push_back(fmt::format(
         "the index by which sparse attention chooses {} tokens; attention to them is priced as to a window of as many",
         top->integer()));
+  if (config.boolean_or({"use_parallel_residual", "parallel_attn"}, false))
+    left_out.emplace_back(
+        "the order of attention and the dense part, which read the same input: one follows the other");
+  if (dense_beside_experts(config))
+    left_out.emplace_back("the place of the dense part beside the experts: it is a shared expert, of its size");
   if (config.boolean_or({"lm_head_bias"}, false))
     left_out.emplace_back("the biases of the output head, one number for each word");
   if (const auto modules = config.find({"num_mtp_modules"}); modules && config.boolean_or({"use_mtp"}, true))

@@ -14,6 +14,10 @@ void read_moe_layers(const HfConfig& config, Model& model);
 // Sets the windows of attention: sliding ones, chunks, and as many positions as sparse attention chooses.
 void read_windows(const HfConfig& config, Model& model);
 
+// Whether every token of an MoE layer goes through a dense feed-forward part too, with a size of its own (Grok-2,
+// Arctic).
+bool dense_beside_experts(const HfConfig& config);
+
 // Throws InputError at the key of a layer that is not built: state-space and linear attention, keys and values shared
 // between layers, encoders.
 void refuse_other_layers(const HfConfig& config);

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "models/base/json/json_reader.hpp"
 #include "models/files/experiment_json.hpp"
@@ -71,7 +74,11 @@ Router read_router(const HfConfig& config, const HfConventions& family) {
 }
 
 SharedExpertSizes read_shared(const HfConfig& config, const HfConventions& family, const Model& model) {
-  if (const int hidden = config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size"}, 0, 0);
+  if (dense_beside_experts(config))  // Arctic's is as wide as the model
+    return {1, config.given({"parallel_attn_mlp_res"}) ? model.hidden : config.integer({"intermediate_size"}, 1),
+            false};
+  if (const int hidden =
+          config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim"}, 0, 0);
       hidden > 0)
     return {1, hidden, family.shared_gate};
   const int count =
@@ -82,9 +89,13 @@ SharedExpertSizes read_shared(const HfConfig& config, const HfConventions& famil
 
 // Experts but for their number.
 void read_experts(const HfConfig& config, const HfConventions& family, Model& model) {
-  model.top_k =
-      config.integer({"num_experts_per_tok", "moe_topk", "moe_k", "ffn_config/moe_top_k", "num_experts_per_token"}, 1);
-  model.expert_hidden = config.integer({"moe_intermediate_size", "ffn_config/ffn_hidden_size", "intermediate_size"}, 1);
+  model.top_k = config.integer({"num_experts_per_tok", "moe_topk", "moe_k", "ffn_config/moe_top_k",
+                                "num_experts_per_token", "moe_top_k", "top_k_experts"},
+                               1);
+  model.expert_hidden =
+      family.expert_size
+          ? config.integer({"moe_intermediate_size"}, 1)
+          : config.integer({"moe_intermediate_size", "ffn_config/ffn_hidden_size", "intermediate_size"}, 1);
   read_moe_layers(config, model);
   if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = dense_hidden(config, model);
   model.shared_experts = read_shared(config, family, model);
@@ -149,6 +160,14 @@ void require_whole(const Model& model, const JsonFile& config) {
                      fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
 }
 
+std::string assumed(const HfConfig& config, const std::string& type, const Model& model) {
+  const bool own_size = config.given({"moe_intermediate_size", "ffn_config/ffn_hidden_size"});
+  return fmt::format(
+      "what the code of {} does and its config does not say: assumed are gated experts{} and RMS norms, and no biases",
+      type.empty() ? "this family" : type,
+      model.dense() || own_size ? "" : fmt::format(" of intermediate_size {}", model.expert_hidden));
+}
+
 }  // namespace
 
 ImportedModel import_hf(const JsonFile& file, const std::string& name, const ExpertChoice& choice) {
@@ -156,10 +175,9 @@ ImportedModel import_hf(const JsonFile& file, const std::string& name, const Exp
   const std::string type = config.model_type();
   const HfConventions* known = find_conventions(type);
   ImportedModel imported{read_config(config, known != nullptr ? *known : HfConventions{}, choice), left_out_of(config)};
+  imported.unknown = config.unknown();
   if (known == nullptr)
-    imported.left_out.push_back(fmt::format(
-        "what the code of {} does and its config does not say: assumed are gated experts and RMS norms, and no biases",
-        type.empty() ? "this family" : type));
+    imported.left_out.push_back(assumed(config, type, imported.model));
   else if (!known->left_out.empty())
     imported.left_out.emplace_back(known->left_out);
   Model& model = imported.model;
@@ -175,6 +193,23 @@ ImportedModel import_hf(const JsonFile& file, const std::string& name, const Exp
   model.top_k = choice.top_k.value_or(model.top_k);
   require_whole(model, file);
   return imported;
+}
+
+std::string without_python_numbers(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> numbers{
+      {{"-Infinity", "null     "}, {"Infinity", "null    "}, {"NaN", "[] "}}};
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (quoted && text[at] == '\\') {
+      ++at;
+      continue;
+    }
+    if (text[at] == '"') quoted = !quoted;
+    if (quoted) continue;
+    for (const auto& [number, json] : numbers)
+      if (text.compare(at, number.size(), number) == 0) text.replace(at, number.size(), json);
+  }
+  return text;
 }
 
 std::string to_model_file(const Model& model) {

@@ -16,7 +16,8 @@ struct ExpertChoice {
 
 struct ImportedModel {
   Model model;
-  std::vector<std::string> left_out;  // a sentence for each part that the model cannot say, and for each assumption
+  std::vector<std::string> left_out;      // a sentence for each part that the model cannot say, and for each assumption
+  std::vector<std::string> unknown = {};  // keys of the config that may say more, in their order
 };
 
 // Reads a config by its structure, whatever family it is of: sizes under the names that families give them, which
@@ -25,6 +26,9 @@ struct ImportedModel {
 // own size (top_k 2 unless given) if they are chosen. Throws InputError at the place of a size that is missing or
 // wrong, and of a layer that is neither attention nor a feed-forward part, such as a state-space layer.
 ImportedModel import_hf(const JsonFile& config, const std::string& name, const ExpertChoice& choice = {});
+
+// The text of a config.json as JSON: Python writes numbers that JSON has not, such as Infinity, which become null.
+std::string without_python_numbers(std::string text);
 
 // The text of a model file, which load_model reads back as the same model.
 std::string to_model_file(const Model& model);

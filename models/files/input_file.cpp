@@ -33,6 +33,16 @@ JsonFile read_named(const InputKind& kind, const std::string& name, FilesRead& f
   return file;
 }
 
+// A checkpoint's config.json looks like a model file to its user.
+void refuse_checkpoint(const InputKind& kind, const JsonFile& file) {
+  const nlohmann::json& root = file.root();
+  if (kind.name != model_input.name || !root.is_object() || root.contains("attention")) return;
+  if (root.contains("model_type") || root.contains("architectures"))
+    throw InputError(file.locate(""), fmt::format("a checkpoint's config.json, not a model file; make one by: dovetail "
+                                                  "import {} -o model.json",
+                                                  file.name()));
+}
+
 }  // namespace
 
 bool is_path(std::string_view name) {
@@ -71,6 +81,7 @@ std::vector<std::string> known_names(const std::string& kind) {
 JsonFile open_input(const InputKind& kind, const std::string& name, const std::vector<Override>& overrides,
                     FilesRead& files) {
   JsonFile file = read_named(kind, name, files);
+  refuse_checkpoint(kind, file);
   for (const Override& each : overrides) file.set(each.pointer, option_value(each.value), each.origin);
   shipped_schema(kind.name).validate(file);
   return file;

@@ -319,6 +319,68 @@ TEST_CASE("Attention that is not built is refused, or named where only its time 
                                  "experts and RMS norms, and no biases"});
 }
 
+TEST_CASE("Checkpoints whose code says more than their configs have as many parameters as published") {
+  struct Published {
+    const char* checkpoint;
+    double total, active, margin;  // billions
+  };
+  for (const auto& [checkpoint, total, active, margin] :
+       {Published{"snowflake-arctic", 480, 17, 1.7},   // its README
+        Published{"grok-2", 270, 115, .6},             // xAI's announcement
+        Published{"gpt-neox-20b", 20.6, 20.6, .06},    // GPT-NeoX-20B (2022): 20,554,567,680
+        Published{"gemma-2-27b", 27.2, 27.2, .05}}) {  // Gemma 2 (2024), table 2
+    const ImportedModel imported = import_hf(config_of(checkpoint), checkpoint);
+    INFO(checkpoint);
+    CHECK(static_cast<double>(parameters(imported.model).total()) * 1e-9 == Approx(total).margin(margin));
+    CHECK(static_cast<double>(active_parameters(imported.model).total()) * 1e-9 == Approx(active).margin(margin));
+    CHECK(imported.unknown.empty());
+  }
+  CHECK(import_hf(config_of("snowflake-arctic"), "x").model.shared_experts == SharedExpertSizes{1, 7168, false});
+  CHECK(import_hf(config_of("grok-2"), "x").model.shared_experts == SharedExpertSizes{1, 32768, false});
+}
+
+TEST_CASE("Keys that are not known are named; those that change the layers are refused") {
+  const nlohmann::json own{{"model_type", "llama"}, {"pad_token_id", 0},  {"brand_new_part", 3},
+                           {"not_used", false},     {"neither", nullptr}, {"router_aux_loss_coef", .1}};
+  CHECK(import_hf(family(own), "x").unknown == std::vector<std::string>{"brand_new_part"});
+  const auto refused = [](const nlohmann::json& keys) { return refusal(family(keys)); };
+  CHECK(refused({{"use_residual", true}}).ends_with("/use_residual: experts beside a dense part are not built here"));
+  CHECK(refused({{"num_kv_shared_layers", 2}}).ends_with("layers that share keys and values are not built"));
+  CHECK(refused({{"global_head_dim", 512}}).ends_with("layers with heads of another size are not built"));
+  CHECK(refused({{"zero_expert_num", 4}}).ends_with("experts that compute nothing are not built"));
+  CHECK(refusal(changed({{"moe_intermediate_size", nullptr}}, "qwen3-30b-a3b"))
+            .ends_with("missing key \"moe_intermediate_size\""));
+  CHECK_THAT(import_hf(family({{"model_type", "new"}, {"num_experts", 4}, {"moe_top_k", 2}}), "x").left_out.back(),
+             Catch::Contains("gated experts of intermediate_size 256"));
+}
+
+TEST_CASE("Configs of other shapes: what a thinker reads, and Python's numbers") {
+  const nlohmann::json text{{"model_type", "qwen3_omni_moe_text"},
+                            {"num_hidden_layers", 8},
+                            {"hidden_size", 64},
+                            {"num_attention_heads", 8},
+                            {"vocab_size", 100},
+                            {"num_experts", 16},
+                            {"top_k_experts", 2},
+                            {"moe_intermediate_size", 32}};
+  const nlohmann::json whole{{"model_type", "qwen3_omni_moe"}, {"thinker_config", {{"text_config", text}}}};
+  const Model model = import_hf(JsonFile::parse(whole.dump(), "config.json"), "x").model;
+  CHECK(model.experts == 16);
+  CHECK(model.top_k == 2);
+  CHECK(without_python_numbers(R"({"a": [0, Infinity, -Infinity], "b\"": NaN, "NaN": "Infinity"})") ==
+        R"({"a": [0, null    , null     ], "b\"": [] , "NaN": "Infinity"})");
+}
+
+TEST_CASE("A checkpoint's config.json in the place of a model file") {
+  const test::TemporaryFolder folder;
+  folder.write("config.json", config_of("mixtral-8x7b").text());
+  FilesRead files;
+  CHECK_THROWS_WITH(
+      load_model("./config.json", files),
+      Catch::Contains("config.json:1:1: a checkpoint's config.json, not a model file; make one by: dovetail "
+                      "import ./config.json -o model.json"));
+}
+
 TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(JsonFile::parse("{}", "config.json")) ==
         "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\"");

@@ -1,0 +1,86 @@
+#include "models/files/hf_keys.hpp"
+
+#include <algorithm>
+
+namespace dovetail {
+namespace {
+
+constexpr std::string_view ends[] = {"_token_id", "_token_ids",   "_token_index", "_dropout", "_pdrop",
+                                     "_eps",      "_epsilon",     "_range",       "_coef",    "_coeff",
+                                     "_std",      "_softcapping", "_multiplier",  "_theta",   "_alpha"};
+constexpr std::string_view begins[] = {
+    "_", "rope_", "rotary_", "original_max_position", "quantization", "initializer_", "output_"};
+constexpr std::string_view others[] = {"architectures",
+                                       "model_type",
+                                       "auto_map",
+                                       "transformers_version",
+                                       "torch_dtype",
+                                       "dtype",
+                                       "use_cache",
+                                       "max_position_embeddings",
+                                       "max_sequence_length",
+                                       "model_max_length",
+                                       "seq_length",
+                                       "n_ctx",
+                                       "max_seq_len",
+                                       "hidden_act",
+                                       "hidden_activation",
+                                       "activation_function",
+                                       "swiglu_limit",
+                                       "attention_dropout",
+                                       "clip_qkv",
+                                       "resid_dropout",
+                                       "embedding_multiplier_scale",
+                                       "output_multiplier_scale",
+                                       "logits_scaling",
+                                       "logit_scale",
+                                       "attn_logit_softcap",
+                                       "final_logit_softcap",
+                                       "query_pre_attn_scalar",
+                                       "attn_temperature_len",
+                                       "floor_scale",
+                                       "attn_scale",
+                                       "attn_temperature_tuning",
+                                       "partial_rotary_factor",
+                                       "mrope_section",
+                                       "norm_type",
+                                       "layernorm_type",
+                                       "qk_norm_type",
+                                       "max_window_layers",
+                                       "sliding_window_pattern",
+                                       "cache_implementation",
+                                       "pretraining_tp",
+                                       "ep_size",
+                                       "num_experts_per_group",
+                                       "seq_aux",
+                                       "aux_loss_free",
+                                       "router_jitter_noise",
+                                       "input_jitter_noise",
+                                       "moe_token_dropping",
+                                       "moe_min_capacity",
+                                       "moe_eval_capacity_factor",
+                                       "moe_train_capacity_factor",
+                                       "moe_capacity_factor",
+                                       "enable_expert_tensor_parallelism",
+                                       "task_specific_params",
+                                       "summary_type",
+                                       "summary_activation",
+                                       "summary_use_proj",
+                                       "summary_first_dropout",
+                                       "summary_proj_to_labels",
+                                       "id2label",
+                                       "label2id",
+                                       "use_flash_attn",
+                                       "is_decoder",
+                                       "tokenizer_class",
+                                       "router_dtype"};
+
+}  // namespace
+
+bool says_no_work(std::string_view key) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return key.ends_with(end); }) ||
+         std::ranges::any_of(begins, [&](std::string_view begin) { return key.starts_with(begin); }) ||
+         std::ranges::count(others, key) > 0;
+}
+
+}  // namespace dovetail
