@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 
+#include "models/base/errors.hpp"
 #include "planners/layouts/layout.hpp"
+#include "planners/step_prediction.hpp"
 #include "reports/text/format.hpp"
 
 namespace dovetail::bench {
 namespace {
 
 using reports::Framework;
+using reports::FrameworkFlags;
 
 // The shipped system that does as the framework does.
 const char* system_of(Framework framework) {
@@ -28,10 +32,68 @@ const char* system_of(Framework framework) {
   return "";
 }
 
-reports::FrameworkFlags flags_of(Framework framework, const TunedPlan& plan, const Tuning& tuning) {
-  return reports::flags_for(
-      framework, planners::with_layout(tuning.experiment, {plan.groups, plan.micro_batch, plan.plan.micro_batches}),
-      plan.plan);
+// A plan with its flags. `experiment` is laid out.
+struct Exported {
+  Experiment experiment;
+  Plan plan;
+  Seconds step;
+  FrameworkFlags flags;
+};
+
+Exported exported(Framework framework, const Experiment& experiment, const Plan& plan, Seconds step) {
+  return {experiment, plan, step, reports::flags_for(framework, experiment, plan)};
+}
+
+Exported exported(Framework framework, const TunedPlan& plan, const Tuning& tuning) {
+  return exported(framework,
+                  planners::with_layout(tuning.experiment, {plan.groups, plan.micro_batch, plan.plan.micro_batches}),
+                  plan.plan, plan.step);
+}
+
+// The step that the flags make of the plan, in words.
+struct TakenStep {
+  std::optional<Seconds> time;  // none: it cannot be predicted
+  std::string sentence;
+};
+
+TakenStep taken_step(const Exported& e) {
+  const std::string plans = reports::duration(e.step);
+  if (e.flags.whole) return {e.step, fmt::format("{} a step", plans)};
+  const auto& [groups, batch, plan] = e.flags.taken;
+  try {
+    const Experiment taken =
+        planners::with_layout(e.experiment, {groups, batch / plan.micro_batches, plan.micro_batches});
+    const planners::StepPrediction step(taken, plan);
+    const Bytes memory = e.experiment.cluster.device.memory;
+    return {step.time(),
+            fmt::format("{} a step with these arguments{}, not the {} of the plan", reports::duration(step.time()),
+                        step.peak() <= memory ? ""
+                                              : fmt::format(", which take {} of the {} of a GPU",
+                                                            reports::bytes(step.peak()), reports::bytes(memory)),
+                        plans)};
+  } catch (const InputError& error) {
+    return {{},
+            fmt::format("{} a step is the plan's; with these arguments it is not known: {}", plans, error.message())};
+  }
+}
+
+void write(std::ostream& out, const Exported& e, const TakenStep& step) {
+  reports::write_flags(out, e.flags);
+  out << "# " << step.sentence << '\n';
+}
+
+// The fastest of the plans that were found which the framework takes as they are; where it takes none, the best of its
+// own system.
+std::optional<Exported> other_plan(Framework framework, const Tuning& tuning) {
+  std::optional<Exported> fastest, own;
+  const auto look_at = [&](const TunedPlan& plan) {
+    Exported e = exported(framework, plan, tuning);
+    if (plan.system == system_of(framework)) own = e;
+    if (e.flags.whole && (!fastest || e.step < fastest->step)) fastest = std::move(e);
+  };
+  for (const TunedPlan& plan : tuning.best) look_at(plan);
+  for (const TunedSystem& system : tuning.systems) look_at(system.own);
+  return fastest ? fastest : own;
 }
 
 }  // namespace
@@ -46,21 +108,27 @@ void write_export(std::ostream& out, const Options& options, const Report& repor
   Experiment experiment = report.experiment;
   experiment.parallelism.sequence_parallel = best.schedule->groups.sequence_parallel;
   if (!only_flags(options)) out << '\n';
-  reports::write_flags(out, reports::flags_for(*options.framework, experiment, best.plan));
+  const Exported e = exported(*options.framework, experiment, best.plan, best.metrics.makespan);
+  if (*options.framework == Framework::Json)
+    reports::write_flags(out, e.flags);
+  else
+    write(out, e, taken_step(e));
 }
 
 void write_export(std::ostream& out, const Options& options, const Tuning& tuning) {
   if (!options.framework) return;
   if (!only_flags(options)) out << '\n';
-  const reports::FrameworkFlags flags = flags_of(*options.framework, tuning.best.front(), tuning);
-  reports::write_flags(out, flags);
-  if (flags.cannot.empty()) return;
-  const auto own = std::ranges::find_if(
-      tuning.systems, [&](const TunedSystem& s) { return s.own.system == system_of(*options.framework); });
-  if (own == tuning.systems.end()) return;
-  out << fmt::format("\n# The best plan of {}, which takes {} a step instead of {}:\n", own->own.system,
-                     reports::duration(own->own.step), reports::duration(tuning.best.front().step));
-  reports::write_flags(out, flags_of(*options.framework, own->own, tuning));
+  const Exported best = exported(*options.framework, tuning.best.front(), tuning);
+  if (*options.framework == Framework::Json) return reports::write_flags(out, best.flags);
+  const TakenStep step = taken_step(best);
+  write(out, best, step);
+  if (best.flags.whole) return;
+  const std::optional<Exported> other = other_plan(*options.framework, tuning);
+  if (!other) return;
+  const TakenStep others = taken_step(*other);
+  if (!others.time || (step.time && *step.time <= *others.time)) return;
+  out << fmt::format("\n# Faster with {}, of the plans that were found:\n", best.flags.framework);
+  write(out, *other, others);
 }
 
 }  // namespace dovetail::bench

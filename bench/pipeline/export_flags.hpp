@@ -1,4 +1,5 @@
-// The best plan of a result as arguments of the framework that the options name; nothing where they name none.
+// The best plan of a result as arguments of the framework that the options name, with the step that the framework then
+// takes; nothing where they name none.
 #pragma once
 #include <iosfwd>
 
@@ -12,8 +13,7 @@ bool only_flags(const Options& options);
 
 void write_export(std::ostream& out, const Options& options, const Report& report);  // of the first result
 
-// Writes the best plan and, where the framework cannot do all of it, the best plan of its own system, if that was
-// compared.
+// Writes the best plan and, where the framework does otherwise, a plan that was found and is faster with it.
 void write_export(std::ostream& out, const Options& options, const Tuning& tuning);
 
 }  // namespace dovetail::bench

@@ -124,7 +124,8 @@ std::vector<Enum> built_values(std::string_view name, std::span<const Knob> tabl
 bool same_value(const Knob& knob, const Plan& a, const Plan& b);
 bool has_default(const Knob& knob, const Plan& plan);
 
-// Gives `to` the values that `from` has for all knobs of a class.
+// Gives `to` the value that `from` has, of one knob or of all knobs of a class.
+void copy_value(const Knob& knob, const Plan& from, Plan& to);
 void copy_knobs(KnobClass group, const Plan& from, Plan& to);
 
 // The value as numbers, to compare or sort plans by: enumerators, counts, the length of a list and then its items.

@@ -101,12 +101,15 @@ bool has_default(const Knob& knob, const Plan& plan) {
   return same_value(knob, plan, usual);
 }
 
+void copy_value(const Knob& knob, const Plan& from, Plan& to) {
+  visit(
+      knob, [&](const auto& names) { names.set(to, names.get(from)); },
+      [&](auto member) { to.*member = from.*member; });
+}
+
 void copy_knobs(KnobClass group, const Plan& from, Plan& to) {
   for (const Knob& knob : knobs())
-    if (knob.group == group)
-      visit(
-          knob, [&](const auto& names) { names.set(to, names.get(from)); },
-          [&](auto member) { to.*member = from.*member; });
+    if (knob.group == group) copy_value(knob, from, to);
 }
 
 void append_value(const Knob& knob, const Plan& plan, std::vector<std::int64_t>& numbers) {

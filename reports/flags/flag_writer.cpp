@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/files/plan_json.hpp"
+#include "models/plan/knob_table.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -17,9 +18,10 @@ std::string value_text(const Knob& knob, const Plan& plan) {
 
 }  // namespace
 
-FlagWriter::FlagWriter(std::string framework, std::string checked) {
+FlagWriter::FlagWriter(std::string framework, std::string checked, const Experiment& experiment, const Plan& plan) {
   result_.framework = std::move(framework);
   result_.checked = std::move(checked);
+  result_.taken = {experiment.parallelism, experiment.workload.batch, plan};
 }
 
 void FlagWriter::flag(std::string name, std::string value, std::string versions) {
@@ -38,15 +40,20 @@ void FlagWriter::say(std::initializer_list<std::string_view> knobs) {
   for (const std::string_view name : knobs) said_.insert(knob(name).name);
 }
 
-void FlagWriter::cannot(std::string sentence) {
+void FlagWriter::cannot(std::string sentence, const Change& does) {
   result_.cannot.push_back(std::move(sentence));
+  if (!does) return;
+  result_.whole = false;
+  takes(does);
 }
 
-FrameworkFlags FlagWriter::finish(const Plan& plan, const Plan& own) {
+FrameworkFlags FlagWriter::finish(const Plan& own) {
+  const Plan& taken = result_.taken.plan;
   for (const Knob& knob : knobs()) {
-    if (said_.contains(knob.name) || value_json(knob, plan) == value_json(knob, own)) continue;
-    cannot(fmt::format("plan.{} {}: {} does as with {}, and has no argument for it", knob.name, value_text(knob, plan),
-                       result_.framework, value_text(knob, own)));
+    if (said_.contains(knob.name) || same_value(knob, taken, own)) continue;
+    cannot(fmt::format("plan.{} {}: {} does as with {}, and has no argument for it", knob.name, value_text(knob, taken),
+                       result_.framework, value_text(knob, own)),
+           [&](TakenPlan& changed) { copy_value(knob, own, changed.plan); });
   }
   return std::move(result_);
 }

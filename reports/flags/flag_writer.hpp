@@ -1,9 +1,11 @@
-// Collects the flags of one framework, and knows which knobs of the plan they say.
+// Collects the flags of one framework, and knows which knobs of the plan they say and which plan they make of it.
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
@@ -13,7 +15,8 @@ namespace dovetail::reports {
 
 class FlagWriter {
  public:
-  FlagWriter(std::string framework, std::string checked);
+  // `checked`: the version whose arguments these are. The experiment is laid out.
+  FlagWriter(std::string framework, std::string checked, const Experiment& experiment, const Plan& plan);
 
   void flag(std::string name, std::string value, std::string versions);
   void flag(std::string name, int value, std::string versions);
@@ -21,12 +24,16 @@ class FlagWriter {
 
   // These knobs need no line of their own: a flag or a sentence says them, or they are of no effect here.
   void say(std::initializer_list<std::string_view> knobs);
-  void cannot(std::string sentence);
+
+  // `does` makes of the plan what the framework does instead; without it the plan stays, because the difference is none
+  // of a plan.
+  using Change = std::function<void(TakenPlan&)>;
+  void cannot(std::string sentence, const Change& does = {});
+  // The same without a sentence: both are one to the framework.
+  void takes(const Change& does) { does(result_.taken); }
 
   // Adds a line for each knob that nobody has said and whose value is not the framework's own.
-  FrameworkFlags finish(const Plan& plan, const Plan& own);
-
-  const std::vector<Flag>& flags() const { return result_.flags; }
+  FrameworkFlags finish(const Plan& own);
 
  private:
   FrameworkFlags result_;

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "models/plan/plan.hpp"
+#include "models/question/parallelism.hpp"
+
 namespace dovetail::reports {
 
 struct Flag {
@@ -13,11 +16,20 @@ struct Flag {
   bool in_file = false;  // of the configuration file, where the framework has one beside arguments
 };
 
+// The plan that a framework runs with these flags, on its groups.
+struct TakenPlan {
+  Parallelism groups;
+  int batch = 1;  // samples of a model-parallel group, of all micro-batches
+  Plan plan;
+};
+
 struct FrameworkFlags {
   std::string framework, checked;   // `checked`: the version whose arguments these are
   std::vector<Flag> flags;          // of Json: none
   std::vector<std::string> cannot;  // what of the plan it does otherwise, a line each
   std::string text;                 // flags to paste, with versions as comments; lines end in line ends
+  TakenPlan taken = {};             // the exported one, but for what is in `cannot`
+  bool whole = true;                // the two take the same time
 };
 
 void write_flags(std::ostream& out, const FrameworkFlags& flags);

@@ -15,7 +15,8 @@ FrameworkFlags own_json(const Experiment& e, const Plan& plan) {
   const Json file{{"workload", {{"batch", e.workload.batch}, {"sequence", e.workload.sequence}}},
                   {"parallelism", dovetail::to_json(e.parallelism)},
                   {"plan", dovetail::to_json(plan)}};
-  return {"Dovetail", "an experiment file's parts", {}, {}, file.dump(2) + "\n"};
+  return {"Dovetail", "an experiment file's parts", {},
+          {},         file.dump(2) + "\n",          {e.parallelism, e.workload.batch, plan}};
 }
 
 }  // namespace

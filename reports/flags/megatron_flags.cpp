@@ -1,5 +1,6 @@
 // Arguments of Megatron-LM's pretraining scripts. Names and the first version that has each were read off its public
-// repository (NVIDIA/Megatron-LM d98e8a6, August 2026, and its tags core_r0.8.0 to core_v0.19.0).
+// repository (NVIDIA/Megatron-LM d98e8a6, which calls itself core 0.20.0, August 2026, and its tags core_r0.8.0 to
+// core_v0.19.0). Its parser's arguments are in tests/data/frameworks, and a test holds these against them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,9 +33,15 @@ std::string layout_text(const StageLayout& layout, int mtp_layers) {
   return text + "L";
 }
 
+void set_part(EnumSet<Recompute>& parts, Recompute part, bool recomputed) {
+  const std::uint32_t bit = EnumSet{part}.bits();
+  parts = EnumSet<Recompute>::of_bits(recomputed ? parts.bits() | bit : parts.bits() & ~bit);
+}
+
 class Megatron {
  public:
-  Megatron(const Experiment& e, const Plan& plan) : e_(e), plan_(plan), out_("Megatron-LM", "d98e8a6, core 0.19") {}
+  Megatron(const Experiment& e, const Plan& plan)
+      : e_(e), plan_(plan), out_("Megatron-LM", "d98e8a6, core 0.20.0", e, plan) {}
 
   FrameworkFlags run() {
     groups();
@@ -45,7 +52,7 @@ class Megatron {
     recomputing();
     experts();
     graphs();
-    FrameworkFlags flags = out_.finish(plan_, own());
+    FrameworkFlags flags = out_.finish(own());
     flags.text = text(flags);
     return flags;
   }
@@ -54,7 +61,7 @@ class Megatron {
   // Knobs as Megatron-LM has them whatever its arguments say.
   Plan own() const {
     Plan own;
-    own.scores_at = ScoresAt::Experts;
+    own.scores_at = e_.model.dense() ? plan_.scores_at : ScoresAt::Experts;
     own.comm_streams = CommStreams::ByGroup;
     if (e_.workload.message_sizes == MessageSizes::Padded) own.pad_messages = plan_.pad_messages;
     if (plan_.forward_degree == 1 && plan_.backward_degree == 1 && plan_.scope == Scope::Moe) own.scope = Scope::Moe;
@@ -66,7 +73,8 @@ class Megatron {
     out_.flag("--tensor-model-parallel-size", p.mp, always);
     if (p.mp > 1 && !p.repeats_tokens()) out_.flag("--sequence-parallel", "", always);
     if (p.repeats_tokens())
-      out_.cannot("parallelism.sequence_parallel false: its experts need --sequence-parallel where tensor-parallel");
+      out_.cannot("parallelism.sequence_parallel false: its experts need --sequence-parallel where tensor-parallel",
+                  [](TakenPlan& taken) { taken.groups.sequence_parallel = true; });
     out_.flag("--pipeline-model-parallel-size", p.pp, always);
     if (e_.model.dense()) return;
     out_.flag("--expert-model-parallel-size", p.ep, always);
@@ -76,9 +84,11 @@ class Megatron {
   void stages() {
     const Parallelism& p = e_.parallelism;
     out_.say({"pipeline_schedule", "virtual_stages"});
+    if (e_.workload.mtp_layers > 0) out_.flag("--mtp-num-layers", e_.workload.mtp_layers, since("0.12"));
     if (p.pp == 1) return;
     if (plan_.pipeline_schedule == PipelineSchedule::Gpipe && plan_.micro_batches > 1)
-      out_.cannot("plan.pipeline_schedule gpipe: it runs one forward and one backward pass in turns (1f1b)");
+      out_.cannot("plan.pipeline_schedule gpipe: it runs one forward and one backward pass in turns (1f1b)",
+                  [](TakenPlan& taken) { taken.plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward; });
     const StageLayout layout(e_.workload, p, plan_.virtual_stages);
     const bool equal = p.pipeline_layout.empty() && e_.workload.layers % (p.pp * plan_.virtual_stages) == 0;
     if (!equal) {
@@ -101,7 +111,10 @@ class Megatron {
     const Workload& w = e_.workload;
     if (w.dtype == DType::Bf16) out_.flag("--bf16", "", always);
     if (w.dtype == DType::Fp16) out_.flag("--fp16", "", always);
-    if (w.products == DType::Fp8) out_.flag("--fp8-format", "e4m3", always);
+    if (w.products == DType::Fp8) {
+      out_.flag("--fp8-format", "e4m3", always);
+      out_.flag("--fp8-recipe", "blockwise", since("0.13"));
+    }
     if (w.gradients == DType::Fp32 && w.dtype != DType::Fp32)
       out_.flag("--accumulate-allreduce-grads-in-fp32", "", always);
     if (w.gradients.value_or(w.dtype) == DType::Bf16) out_.flag("--grad-reduce-in-bf16", "", since("0.12"));
@@ -119,10 +132,15 @@ class Megatron {
                                             size_of(e_.workload.gradients.value_or(e_.workload.dtype)).value())),
                 always);
     if (plan_.grad_sync == GradSync::Partitioned)
-      out_.cannot("plan.grad_sync partitioned: its buckets have one size, not slices that a planner has chosen");
+      out_.cannot("plan.grad_sync partitioned: its buckets have one size, not slices that a planner has chosen",
+                  [](TakenPlan& taken) {
+                    taken.plan.grad_sync = GradSync::WithDense;
+                    taken.plan.gradient_slices.clear();
+                  });
     if (ahead && early && plan_.zero == 1) out_.flag("--overlap-param-gather", "", always);
     if (ahead && !early)
-      out_.cannot("plan.parameter_gather ahead: it needs --overlap-grad-reduce, which this plan is without");
+      out_.cannot("plan.parameter_gather ahead: it needs --overlap-grad-reduce, which this plan is without",
+                  [](TakenPlan& taken) { taken.plan.parameter_gather = ParameterGather::AfterUpdate; });
   }
 
   // Sequence parallelism gathers tokens again without being asked.
@@ -144,14 +162,18 @@ class Megatron {
                                                                         {Recompute::Moe, "moe"}}};
     std::vector<std::string> chosen;
     for (const auto& [part, module] : modules)
-      if (parts.has(part)) chosen.emplace_back(module);
+      if (parts.has(part) && !(part == Recompute::Activation && e_.model.dense())) chosen.emplace_back(module);
     if (!chosen.empty()) {
       out_.flag("--recompute-granularity", "selective", always);
       out_.flag("--recompute-modules", fmt::format("{}", fmt::join(chosen, " ")), since("0.13"));
     }
+    if (parts.has(Recompute::Activation) && e_.model.dense())
+      out_.cannot("plan.recompute activation: its moe_act is of experts, and mlp computes the whole dense part again",
+                  [](TakenPlan& taken) { set_part(taken.plan.recompute, Recompute::Activation, false); });
     const Parallelism& p = e_.parallelism;
     if (p.mp > 1 && !p.repeats_tokens() && !parts.has(Recompute::MpGather))
-      out_.cannot("plan.recompute without mp_gather: its sequence parallelism gathers tokens again in any case");
+      out_.cannot("plan.recompute without mp_gather: its sequence parallelism gathers tokens again in any case",
+                  [](TakenPlan& taken) { set_part(taken.plan.recompute, Recompute::MpGather, true); });
   }
 
   void experts() {
@@ -161,38 +183,72 @@ class Megatron {
     out_.flag("--moe-token-dispatcher-type", deduplicated ? "flex" : "alltoall", always);
     if (deduplicated)
       out_.flag("--moe-flex-dispatcher-backend", "deepep", "core 0.16 and later; --moe-enable-deepep from 0.12");
-    if (deduplicated && plan_.comm_sms > 0) out_.flag("--moe-deepep-num-sms", plan_.comm_sms, "core 0.13 and later");
+    if (deduplicated && plan_.comm_sms > 0)
+      out_.flag("--moe-deepep-num-sms", plan_.comm_sms, "core 0.13 and later; --moe-flex-dispatcher-num-sms from 0.19");
     if (!deduplicated && plan_.all_to_all != AllToAll::Linear)
       out_.cannot(fmt::format("plan.all_to_all {}: its all-to-alls are those of NCCL",
-                              name_in(all_to_all_names, plan_.all_to_all)));
-    out_.flag("--moe-grouped-gemm", "", always);
-    out_.flag("--moe-permute-fusion", "", since("0.11"));
+                              name_in(all_to_all_names, plan_.all_to_all)),
+                  [](TakenPlan& taken) { taken.plan.all_to_all = AllToAll::Linear; });
+    products();
     if (e_.workload.message_sizes == MessageSizes::Routed || e_.workload.capacity_factor <= 0) return;  // drops nothing
     out_.flag("--moe-expert-capacity-factor", fmt::format("{:g}", e_.workload.capacity_factor), always);
     out_.flag("--moe-pad-expert-input-to-capacity", "", always);
   }
 
+  // Padded rows are equally many for each expert, so that a grouped product is a batched one.
+  void products() {
+    out_.flag("--moe-grouped-gemm", "", always);
+    out_.flag("--moe-permute-fusion", "", since("0.11"));
+    if (e_.workload.message_sizes == MessageSizes::Routed && plan_.expert_kernel == ExpertKernel::Batched)
+      out_.cannot("plan.expert_kernel batched: its grouped products take the rows that are used alone",
+                  [](TakenPlan& taken) { taken.plan.expert_kernel = ExpertKernel::Grouped; });
+  }
+
+  // The whole step may be captured with every recomputing; modules alone not with that of the whole layer, nor the
+  // router with that of the MoE part.
+  Graphs captured() const {
+    const bool router = plan_.graphs == Graphs::Router && !e_.model.dense() && !plan_.recompute.has(Recompute::Moe);
+    if (plan_.graphs == Graphs::None || plan_.graphs == Graphs::All) return plan_.graphs;
+    return plan_.recompute.has(Recompute::Full) ? Graphs::None : router ? Graphs::Router : Graphs::Attention;
+  }
+
   void graphs() {
     out_.say({"graphs"});
-    const char* versions = "core 0.15 to 0.17; --cuda-graph-modules from 0.18";
-    if (plan_.graphs == Graphs::None) return;
-    if (plan_.graphs == Graphs::All) {
+    const Graphs captured = this->captured();
+    if (captured != plan_.graphs) {
+      const auto does = [captured](TakenPlan& taken) { taken.plan.graphs = captured; };
+      if (captured == Graphs::Attention && e_.model.dense())
+        out_.takes(does);
+      else
+        out_.cannot(fmt::format("plan.graphs {} with this recompute: it captures no part that is computed again",
+                                name_in(graphs_names, plan_.graphs)),
+                    does);
+    }
+    if (captured == Graphs::None) return;
+    if (captured == Graphs::All) {
       out_.flag("--cuda-graph-impl", "full_iteration", since("0.18"));
+      out_.flag("--no-check-for-nan-in-loss-and-grad", "", always);
       return;
     }
     out_.flag("--cuda-graph-impl", "transformer_engine", since("0.15"));
-    out_.flag("--cuda-graph-scope", plan_.graphs == Graphs::Attention ? "attn" : "attn moe_router", versions);
+    out_.flag("--cuda-graph-modules", captured == Graphs::Attention ? "attn" : "attn moe_router",
+              "core 0.18 and later; --cuda-graph-scope from 0.15 to 0.17");
   }
 
-  // An array of bash, since it may have comments.
+  // An array of bash, since it may have comments: the arguments of each version below a line that names it.
   static std::string text(const FrameworkFlags& flags) {
-    std::size_t width = 0;
-    const auto line = [](const Flag& f) { return f.value.empty() ? f.name : f.name + " " + f.value; };
-    for (const Flag& flag : flags.flags) width = std::max(width, line(flag).size());
+    std::vector<std::string> versions;
+    for (const Flag& flag : flags.flags)
+      if (std::ranges::count(versions, flag.versions) == 0) versions.push_back(flag.versions);
     std::string text =
         fmt::format("# {}, checked against {}; beside the arguments of the model itself\nMEGATRON_ARGS=(\n",
                     flags.framework, flags.checked);
-    for (const Flag& flag : flags.flags) text += fmt::format("  {:<{}}  # {}\n", line(flag), width, flag.versions);
+    for (const std::string& version : versions) {
+      text += fmt::format("  # {}\n", version);
+      for (const Flag& flag : flags.flags)
+        if (flag.versions == version)
+          text += fmt::format("  {}{}{}\n", flag.name, flag.value.empty() ? "" : " ", flag.value);
+    }
     return text + ")\n";
   }
 

@@ -1,6 +1,8 @@
 // Arguments of tutel.moe.moe_layer, read off its public repository (microsoft/tutel 82af7aa, January 2025, v0.3).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/flags/flag_writer.hpp"
 
 namespace dovetail::reports {
@@ -10,14 +12,14 @@ constexpr const char* versions = "v0.3";
 
 class Tutel {
  public:
-  Tutel(const Experiment& e, const Plan& plan) : e_(e), plan_(plan), out_("Tutel", "82af7aa, v0.3") {}
+  Tutel(const Experiment& e, const Plan& plan) : e_(e), plan_(plan), out_("Tutel", "82af7aa, v0.3", e, plan) {}
 
   FrameworkFlags run() {
     outside();
     gate();
     experts();
     overlap();
-    FrameworkFlags flags = out_.finish(plan_, own());
+    FrameworkFlags flags = out_.finish(own());
     flags.text = text(flags);
     return flags;
   }
@@ -50,25 +52,74 @@ class Tutel {
               versions);
   }
 
+  // Each GPU of the group has whole experts, or several share one.
+  struct Placement {
+    int of_device = 1;  // below zero: so many GPUs share an expert
+    Parallelism groups;
+    int shards() const { return groups.esp; }
+  };
+  Placement placement() const {
+    const Parallelism& p = e_.parallelism;
+    const int experts = e_.model.experts, ranks = p.ep * p.esp;
+    Placement place{experts / p.ep, p};
+    if (experts % ranks == 0) {
+      place.of_device = experts / ranks;
+      place.groups.ep = ranks;
+      place.groups.esp = 1;
+    } else if (ranks % experts == 0) {
+      place.of_device = -ranks / experts;
+      place.groups.ep = experts;
+      place.groups.esp = ranks / experts;
+    } else {
+      place.groups.esp = 0;
+    }
+    return place;
+  }
+
   void experts() {
     out_.say({"expert_sharding", "sharding_repeats"});
     const Parallelism& p = e_.parallelism;
-    const int of_device = p.esp > 1 ? -p.esp : e_.model.experts / p.ep;
+    const int ranks = p.ep * p.esp;
+    const bool gated = e_.model.expert_kind == ExpertKind::Gated;
+    const Placement place = placement();
     out_.flag("experts",
-              fmt::format("{{'type': 'ffn', 'num_experts_per_device': {}, 'hidden_size_per_expert': {}}}", of_device,
-                          e_.model.expert_hidden),
+              fmt::format("{{'type': '{}', 'num_experts_per_device': {}, 'hidden_size_per_expert': {}}}",
+                          gated ? "llama_ffn" : "ffn", place.of_device, e_.model.expert_hidden),
               versions);
-    if (p.esp > 1 && e_.model.experts > p.ep)
+    const bool world = ranks == p.pp * p.dp * p.mp;
+    if (!world) out_.flag("group", "expert_group", versions);
+    if (place.shards() == 0)
+      out_.cannot(fmt::format("{} experts on {} GPUs: each has as many whole ones, or as many GPUs share each",
+                              e_.model.experts, ranks));
+    else if (place.shards() != p.esp)
+      out_.cannot(fmt::format("parallelism.esp {} with {} experts on each group: {}", p.esp, e_.model.experts / p.ep,
+                              place.shards() == 1 ? "its GPUs have whole ones"
+                                                  : fmt::format("{} GPUs share one", place.shards())),
+                  [&](TakenPlan& taken) { taken.groups = place.groups; });
+    if (place.shards() > 1) sharding(place.shards(), gated, world);
+    if (place.shards() == 1)
+      out_.takes([](TakenPlan& taken) {
+        taken.plan.expert_sharding = ExpertSharding::Ep;
+        taken.plan.sharding_repeats = 0;
+      });
+  }
+
+  // Its gated experts gather their weights whatever parallel_type says.
+  void sharding(int shards, bool gated, bool world) {
+    if (!world)
       out_.cannot(
-          fmt::format("parallelism.esp {} with {} experts on each group: its GPUs share one expert or have whole ones",
-                      p.esp, e_.model.experts / p.ep));
-    if (p.esp == 1) return;
-    if (plan_.expert_sharding == ExpertSharding::Ep)
-      out_.cannot("plan.expert_sharding ep: it gathers weights (ep_dp) or repeats tokens (ep_mp), and no rows");
-    const int repeats = plan_.sharding_repeats > 0 ? plan_.sharding_repeats : p.esp;
-    if (plan_.expert_sharding != ExpertSharding::Ep)
-      out_.flag("parallel_type",
-                fmt::format("'adaptive:{}'", plan_.expert_sharding == ExpertSharding::EpDp ? 1 : repeats), versions);
+          fmt::format("parallelism.esp {}: it shares an expert within all GPUs, not within a group of them", shards));
+    const bool repeats = plan_.expert_sharding == ExpertSharding::EpMp && !gated;
+    const int copies = !repeats ? 1 : plan_.sharding_repeats > 0 ? plan_.sharding_repeats : shards;
+    if (plan_.expert_sharding == ExpertSharding::Ep || (plan_.expert_sharding == ExpertSharding::EpMp && gated))
+      out_.cannot(fmt::format("plan.expert_sharding {}: {}", name_in(expert_sharding_names, plan_.expert_sharding),
+                              gated ? "its llama_ffn gathers weights (ep_dp)"
+                                    : "it gathers weights (ep_dp) or repeats tokens (ep_mp), and no rows"),
+                  [](TakenPlan& taken) {
+                    taken.plan.expert_sharding = ExpertSharding::EpDp;
+                    taken.plan.sharding_repeats = 0;
+                  });
+    out_.flag("parallel_type", fmt::format("'adaptive:{}'", copies), versions);
   }
 
   void overlap() {
@@ -76,19 +127,24 @@ class Tutel {
     out_.flag("a2a_ffn_overlap_degree", plan_.forward_degree, versions);
     if (plan_.backward_degree != plan_.forward_degree)
       out_.cannot(fmt::format("plan.backward_degree {}: both passes have {} chunks", plan_.backward_degree,
-                              plan_.forward_degree));
+                              plan_.forward_degree),
+                  [this](TakenPlan& taken) { taken.plan.backward_degree = plan_.forward_degree; });
     const bool stepped = plan_.all_to_all == AllToAll::TwoDimensional;
     out_.flag("use_2dh", stepped ? "True" : "False", versions);
     if (!stepped && plan_.all_to_all != AllToAll::Linear)
       out_.cannot(fmt::format("plan.all_to_all {}: it has linear and two-dimensional ones",
-                              name_in(all_to_all_names, plan_.all_to_all)));
+                              name_in(all_to_all_names, plan_.all_to_all)),
+                  [](TakenPlan& taken) { taken.plan.all_to_all = AllToAll::Linear; });
   }
 
-  static std::string text(const FrameworkFlags& flags) {
-    std::string text = fmt::format("# {}, checked against {}\ntutel.moe.moe_layer(\n    model_dim=model_dim,\n",
-                                   flags.framework, flags.checked);
-    for (const Flag& flag : flags.flags)
-      text += fmt::format("    {}={},  # {}\n", flag.name, flag.value, flag.versions);
+  std::string text(const FrameworkFlags& flags) const {
+    const Parallelism& p = e_.parallelism;
+    const bool grouped = std::ranges::count(flags.flags, "group", &Flag::name) > 0;
+    std::string text = fmt::format("# {}, checked against {}\n", flags.framework, flags.checked);
+    if (grouped)
+      text += fmt::format("# expert_group: the process group of the {} GPUs whose experts a rank uses\n", p.ep * p.esp);
+    text += "tutel.moe.moe_layer(\n    model_dim=model_dim,\n";
+    for (const Flag& flag : flags.flags) text += fmt::format("    {}={},\n", flag.name, flag.value);
     return text + ")\n";
   }
 

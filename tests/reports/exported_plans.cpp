@@ -1,0 +1,60 @@
+#include "tests/reports/exported_plans.hpp"
+
+#include <variant>
+
+#include "models/base/overloaded.hpp"
+
+namespace dovetail::test {
+
+Plan usual_plan() {
+  Plan plan;
+  plan.micro_batches = 4;
+  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.recompute = {Recompute::MpGather};
+  plan.zero = 1;
+  return plan;
+}
+
+Plan with_its_effect(std::string_view knob) {
+  Plan plan = usual_plan();
+  if (knob == "scope") plan.forward_degree = plan.backward_degree = 2;
+  if (knob == "virtual_stages") plan.pipeline_schedule = PipelineSchedule::Interleaved;
+  if (knob == "gradient_chunk_bytes") plan.grad_sync = GradSync::FixedChunks;
+  if (knob == "gradient_slices") plan.grad_sync = GradSync::Partitioned;
+  if (knob == "parameter_gather") plan.grad_sync = GradSync::WithDense;
+  if (knob == "comm_sms") plan.all_to_all = AllToAll::NodeDeduplicated;
+  if (knob == "sharding_repeats") plan.expert_sharding = ExpertSharding::EpMp;
+  return plan;
+}
+
+std::vector<Plan> others(const Knob& knob, const Plan& plan) {
+  std::vector<Plan> plans;
+  const auto add = [&](auto change) {
+    Plan other = plan;
+    change(other);
+    if (!(other == plan)) plans.push_back(std::move(other));
+  };
+  std::visit(Overloaded{[&](const ChoiceKnob& k) {
+                          for (const KnobValue& value : k.values())
+                            if (value.built) add([&](Plan& p) { k.set(p, value.value); });
+                        },
+                        [&](const FlagKnob& k) { add([&](Plan& p) { p.*k.member = !(p.*k.member); }); },
+                        [&](const CountKnob& k) {
+                          add([&](Plan& p) { p.*k.member = p.*k.member == k.least ? k.least + 1 : k.least; });
+                        },
+                        [&](const BytesKnob& k) { add([&](Plan& p) { p.*k.member = 4'000'000; }); },
+                        [&](const CountsKnob& k) { add([&](Plan& p) {
+                                                     p.*k.member = {2, 1, 1, 2};
+                                                   }); },
+                        [&](const SlicesKnob& k) { add([&](Plan& p) {
+                                                     p.*k.member = {{Window::Moe, 0, 64}};
+                                                   }); },
+                        [&](const SetKnob& k) {
+                          for (const KnobValue& value : k.values())
+                            add([&](Plan& p) { k.set(p, k.get(p) ^ 1U << static_cast<unsigned>(value.value)); });
+                        }},
+             knob.type);
+  return plans;
+}
+
+}  // namespace dovetail::test
