@@ -73,6 +73,11 @@ constexpr std::string_view others[] = {"architectures",
                                        "use_flash_attn",
                                        "is_decoder",
                                        "tokenizer_class",
+                                       "scaling_factor",
+                                       "extrapolation_factor",
+                                       "attn_factor",
+                                       "beta_fast",
+                                       "beta_slow",
                                        "router_dtype"};
 
 }  // namespace
