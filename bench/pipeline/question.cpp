@@ -1,15 +1,19 @@
 #include "bench/pipeline/question.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
+#include "models/files/experiment_file.hpp"
 #include "models/files/input_file.hpp"
+#include "models/plan/knob_table.hpp"
 #include "models/price/calibration.hpp"
 #include "planners/registry.hpp"
 
@@ -41,6 +45,37 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
       throw InputError(
           fmt::format("two systems or plans are called {}; expected different names", in_quotes(c->system.name)));
   return candidates;
+}
+
+// The plan of the experiment file, where it sets every knob.
+std::optional<Candidate> candidate_of_experiment(const ExperimentRequest& request, const Experiment& experiment) {
+  if (request.file.empty()) return std::nullopt;
+  FilesRead seen;
+  const ExperimentFile file(request, seen);
+  const auto plan = file.reader().find("plan");
+  if (!plan || !std::ranges::all_of(knobs(), [&](const Knob& knob) { return plan->has(knob.name); }))
+    return std::nullopt;
+  Candidate candidate;
+  const bool changed =
+      std::ranges::any_of(request.set, [](const std::string& set) { return set.starts_with("plan."); });
+  candidate.system.name =
+      fmt::format("plan of {}{}", std::filesystem::path(request.file).filename().string(), changed ? ", changed" : "");
+  apply_to_plan(request, experiment, candidate.system.plan);
+  candidate.file = request.file;
+  candidate.plan_file = true;
+  return candidate;
+}
+
+// Takes the place of the candidates by the experiment's own plan, where that leaves nothing to them.
+void take_plan_of_experiment(const Options& options, Question& question) {
+  const auto own = candidate_of_experiment(question.request, question.experiment);
+  if (!own) return;
+  std::vector<std::string> names;
+  for (const Candidate& candidate : question.candidates) names.push_back(candidate.system.name);
+  if (!options.systems.empty() || !options.plans.empty())
+    question.notes.push_back(fmt::format("{} sets every knob of the plan: {} has no say in it", question.request.file,
+                                         fmt::join(names, ", ")));
+  question.candidates = {*own};
 }
 
 }  // namespace
@@ -78,6 +113,7 @@ Question load_question(const Options& options) {
   question.request = options.request;
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
+  take_plan_of_experiment(options, question);
   add_repeated_tokens(question);
   add_routing(question.experiment, question.notes);
   add_assumptions(question.experiment, question.notes);

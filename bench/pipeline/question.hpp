@@ -10,7 +10,8 @@
 
 namespace dovetail::bench {
 
-// A system, or a plan file as a system of the planner "fixed" that is named after the file.
+// A system, or a plan as a system of the planner "fixed" that is named after its file: a plan file, or an experiment
+// file that sets every knob, which leaves no system a say.
 struct Candidate {
   System system;
   std::string file;     // that the user gave; empty: a shipped system
@@ -31,7 +32,8 @@ struct Question {
 // Notes which systems repeat tokens, or would. The experiment of a single system becomes the one that it runs.
 void add_repeated_tokens(Question& question);
 
-// Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first.
+// Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first. An
+// experiment file that sets every knob is the only candidate.
 Question load_question(const Options& options);
 
 // Throws InputError where the system names no planner, at its place where `name` is a file.

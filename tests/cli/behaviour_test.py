@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -315,6 +316,43 @@ def test_import(checks, program):
     checks.check(result.returncode == 0 and result.stdout == "", f"import: {result.stderr!r}")
     result = program.run("simulate", "--cluster", "fsmoe-testbed-b", "--model", "small.json", "--system", "tutel", "--nodes", "2")
     checks.check(result.returncode == 0, f"the imported model works: {result.stderr!r}")
+    config |= {"a_new_part": 2, "use_cache": True, "time_step_limit": [0, "LIMIT"]}
+    (program.folder / "config.json").write_text(json.dumps(config).replace('"LIMIT"', "Infinity"))
+    result = program.run("import", ".", "-o", "again.json")
+    checks.check(result.returncode == 0 and "does not know, so that what they say is not in the model: a_new_part, time_step_limit\n"
+                 in result.stderr, f"a checkpoint's folder: {result.stderr!r}")
+    (program.folder / "config.json").write_text(json.dumps(config))
+    result = program.run("simulate", "--cluster", "fsmoe-testbed-b", "--model", "./config.json", "--system", "tutel")
+    checks.check(result.returncode == 2 and "dovetail import ./config.json -o model.json" in result.stderr, f"{result.stderr!r}")
+
+
+def test_plans_are_named_by_what_they_are(checks, program):
+    """A plan whose every knob is given is no system's, whatever system is named beside it."""
+    program.run("plan", *SHIPPED, "--system", "fsmoe", "--save-plan", "p.json")
+    experiment = {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "plan": load(program, "p.json")}
+    (program.folder / "best.json").write_text(json.dumps(experiment))
+    for more in ([], ["--set", "plan.forward_degree=2"]):
+        result = program.run("simulate", "--experiment", "./best.json", "--system", "tutel", "-o", "r.json", *more)
+        name = load(program, "r.json")["results"][0]["system"]
+        checks.check(name == "plan of best.json" + (", changed" if more else ""), f"called {name}")
+        checks.check("./best.json sets every knob of the plan: tutel has no say in it" in result.stdout, f"{result.stdout!r}")
+    part = {**experiment, "plan": {"forward_degree": 2}}
+    (program.folder / "part.json").write_text(json.dumps(part))
+    program.run("simulate", "--experiment", "part.json", "--system", "tutel", "-o", "r.json")
+    checks.check(load(program, "r.json")["results"][0]["system"] == "tutel", "a system that chooses the rest")
+
+
+def test_exports_say_what_they_take(checks, program):
+    """The step of the plan, or that of what the arguments make of it."""
+    def last_line(*more):
+        return program.run("plan", *SHIPPED, "--systems", "fsmoe", "--export", "megatron", "-q", "--set", "parallelism.esp=1",
+                           "--set", "cluster.device.memory=99 GiB", *more).stdout.splitlines()[-1]
+    own = ["--set", "plan.scope=layer", "--set", "plan.forward_degree=1", "--set", "plan.backward_degree=1", "--set", "plan.scores_at=experts",
+           "--set", "plan.grad_sync=with_dense", "--set", "plan.recompute=mp_gather", "--set", "plan.comm_streams=one",
+           "--set", "plan.order=dispatch_first"]
+    checks.check(re.fullmatch(r"# [\d.]+ m?s a step", last_line(*own)), f"all of it: {last_line(*own)!r}")
+    taken = last_line()
+    checks.check(re.fullmatch(r"# [\d.]+ m?s a step with these arguments, not the [\d.]+ m?s of the plan", taken), f"some of it: {taken!r}")
 
 
 def test_missing_data_folder(checks, program):
