@@ -3,6 +3,7 @@ import re
 import shlex
 
 FENCE = re.compile(r"^\s*```(.*)$")
+FIGURE = re.compile(r"\d[\d.]*(?:e[-+]\d+)?")
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:\S*/)?dovetail\s+(.*)$")
 
 
@@ -23,9 +24,9 @@ def commands(lines):
     return [shlex.split(match.group(1), comments=True) for match in found if match]
 
 
-def in_markdown(text, skip=("long", "output")):
-    """Those in code blocks of a Markdown text; a block whose fence says "long" (```sh long) is left out."""
-    result, block, words = [], None, []
+def blocks(text):
+    """(words after the fence, lines) of each code block of a Markdown text."""
+    block, words = None, []
     for line in text.splitlines():
         fence = FENCE.match(line)
         if not fence:
@@ -34,10 +35,32 @@ def in_markdown(text, skip=("long", "output")):
         elif block is None:
             block, words = [], fence.group(1).split()
         else:
-            if not set(words) & set(skip):
-                result += commands(block)
+            yield words, block
             block = None
-    return result
+
+
+def in_markdown(text, skip=("long", "output")):
+    """Those in code blocks of a Markdown text; a block whose fence says "long" (```sh long) is left out."""
+    return [command for words, block in blocks(text) if not set(words) & set(skip) for command in commands(block)]
+
+
+def outputs(text):
+    """(arguments, lines, measured) of each block ```output: what the last command of the block before it prints. In a block
+    ```output measured a figure stands for any figure, because it differs from machine to machine."""
+    last = None
+    for words, block in blocks(text):
+        if words[:1] == ["output"]:
+            yield last, block, "measured" in words
+        elif found := commands(block):
+            last = found[-1]
+
+
+def unprinted(lines, printed, measured):
+    """The first of the lines that is not among those printed, in this order; None where all are. Others may lie between."""
+    def shape(line):
+        return " ".join(FIGURE.sub("#", line).split()) if measured else line.rstrip()
+    rest = iter([shape(line) for line in printed.splitlines()])
+    return next((line for line in lines if line.strip() and shape(line) not in rest), None)
 
 
 def in_help(text):

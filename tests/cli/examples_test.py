@@ -19,16 +19,27 @@ ls
 ```sh long
 dovetail run
 ```
+```output measured
+a  1.5 ms
+b 2
+```
 """
 
 
 def check_extractor(checks):
     found = examples.in_markdown(MARKDOWN)
     checks.check(found == [["compare", "--cluster", "x", "--model", "y"], ["doctor", "&&", "echo"]], f"extracted {found}")
+    shown = list(examples.outputs(MARKDOWN))
+    checks.check(shown == [(["run"], ["a  1.5 ms", "b 2"], True)], f"shown {shown}")
+    for lines, printed, measured, expected in ((["a", "", "b"], "x\na\ny\nb  \n", False, None),
+                                               (["b", "a"], "a\nb\n", False, "a"), (["a 1"], "a 2\n", False, "a 1"),
+                                               (["a  1.5 ms"], "a 20.25 ms\n", True, None), (["a 1"], "b 1\n", True, "a 1")):
+        got = examples.unprinted(lines, printed, measured)
+        checks.check(got == expected, f"{lines} of {printed!r}: {got}")
 
 
-def run_all(checks, program, source, lines, done):
-    """Runs each command line once."""
+def run_all(checks, program, source, lines, done, shown=()):
+    """Runs each command line once, and looks for the output that the document shows of it."""
     for line in lines:
         if line in done:
             continue
@@ -40,6 +51,9 @@ def run_all(checks, program, source, lines, done):
             continue
         for misfit in ("does not fit", "mostly wait for one another"):
             checks.check(misfit not in result.stdout, f"{source}: dovetail {' '.join(line)}: {misfit}")
+        for command, expected, measured in shown:
+            missing = examples.unprinted(expected, result.stdout, measured) if command == line else None
+            checks.check(missing is None, f"{source}: dovetail {' '.join(line)} does not print {missing!r}")
         checks.check(result.returncode == 0, f"{source}: dovetail {' '.join(line)}: exit {result.returncode}, {result.stderr!r}")
 
 
@@ -47,12 +61,13 @@ def helped(program, checks):
     for command in COMMANDS:
         lines = examples.in_help(program.run(command, "--help").stdout)
         checks.check(lines, f"{command} --help has an example")
-        yield f"{command} --help", lines
+        yield f"{command} --help", lines, ()
 
 
 def documented():
     for readme in sorted(SOURCE.glob("README.md")) + sorted(SOURCE.glob("*/README.md")):
-        yield str(readme.relative_to(SOURCE)), examples.in_markdown(readme.read_text(encoding="utf-8"))
+        text = readme.read_text(encoding="utf-8")
+        yield str(readme.relative_to(SOURCE)), examples.in_markdown(text), list(examples.outputs(text))
 
 
 def main():
@@ -64,8 +79,10 @@ def main():
         done = []
         for name in ("tests", "data"):  # paths in the examples are relative to the source
             (program.folder / name).symlink_to(SOURCE / name)
-        for source, lines in helped(program, checks) if asked.of == "help" else documented():
-            run_all(checks, program, source, lines, done)
+        for source, lines, shown in helped(program, checks) if asked.of == "help" else documented():
+            for command, _, _ in shown:
+                checks.check(command in lines, f"{source}: output is shown of {command}, which is not run")
+            run_all(checks, program, source, lines, done, shown)
     checks.finish()
 
 
