@@ -11,6 +11,8 @@ install(FILES "${PROJECT_BINARY_DIR}/generated/models/base/build_info.hpp"
 install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dovetail/data PATTERN CMakeLists.txt EXCLUDE)
 install(FILES bench/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME dovetail)
 
+install(FILES LICENSE THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/dovetail)
+
 set(dovetail_with "")
 set(dovetail_without "")
 foreach(library SIMGRID MPI CUDA NCCL OPENBLAS NLOPT OPENSSL)

@@ -8,6 +8,7 @@ from check_layers import violations
 from check_lengths import LIMIT, too_long
 from check_listed import unlisted
 from check_names import clashes
+from check_spdx import LINE, add, unnamed
 
 
 class Checks(unittest.TestCase):
@@ -114,6 +115,18 @@ class Checks(unittest.TestCase):
         for name in ["models/a.cpp", "models/deep/b.cpp", "models/deep/a.cpp", "models/ways/a.cpp"]:
             self.plant(name, "")
         self.assertEqual(list(unlisted(self.root)), ["models/deep/a.cpp:1: in no CMakeLists.txt"])
+
+    def test_a_source_without_its_licence_is_found_and_mended(self):
+        self.plant("models/a.cpp", "int a;\n")
+        self.plant("bench/b.py", "#!/usr/bin/env python3\nb = 1\n")
+        self.plant("models/CMakeLists.txt", "add_library(a)\n")
+        self.plant("models/c.hpp.in", f"// {LINE}\n")
+        self.plant("models/README.md", "no source\n")
+        self.assertEqual([path.name for path in unnamed(self.root)], ["CMakeLists.txt", "a.cpp", "b.py"])
+        add(self.root)
+        self.assertEqual(list(unnamed(self.root)), [])
+        self.assertEqual((self.root / "models/a.cpp").read_text(), f"// {LINE}\nint a;\n")
+        self.assertEqual((self.root / "bench/b.py").read_text(), f"#!/usr/bin/env python3\n# {LINE}\nb = 1\n")
 
 
 if __name__ == "__main__":
