@@ -218,6 +218,7 @@ void add_limits(Report& report) {
     add(fmt::format("neither time nor memory has these parts of {}: {}", e.model.name, fmt::join(parts, "; ")));
   if (report.kind != "run") add(flops_of_token(e));
   for (std::string& note : extrapolated_groups(e)) add(std::move(note));
+  for (std::string& note : trees_taken(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));
   for (const SystemResult& result : report.results)
     for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));

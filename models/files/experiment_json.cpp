@@ -228,6 +228,7 @@ Json to_json(const Cluster& cluster) {
             {"nics_per_node", cluster.nics_per_node},
             {"nic_bandwidth_bytes_per_s", cluster.nic_bandwidth.value()},
             {"calibration", cluster.calibration}};
+  if (cluster.nvls) json["nvls"] = true;
   if (cluster.network) json["network"] = network_json(*cluster.network);
   return json;
 }

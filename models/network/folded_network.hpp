@@ -71,8 +71,9 @@ class FoldedNetwork {
   // Every rank of a class sends to the rank `offset` after it, which is of one other class.
   FlowClass send(int from, int offset) const;
   // Groups that span nodes have a ring for each of their ranks on a node, so that each rank crosses to the next node
-  // over its own network card; rings inside a node go from each rank to the next.
-  std::vector<RingClass> ring(Subgroup group) const;
+  // over its own network card; rings inside a node go from each rank to the next. `between`: the share of the ring's
+  // bytes that is sent between nodes (share_of_ring).
+  std::vector<RingClass> ring(Subgroup group, double between = 1) const;
 
  private:
   struct Peers;
@@ -86,7 +87,7 @@ class FoldedNetwork {
   std::vector<Peers> peers(int rank_class, const ExchangePattern& pattern) const;
   std::vector<Peers> exchange_peers(Subgroup comb) const;
   FlowClass flow_class(int from, int to, TierMask tiers, double of_sender) const;
-  RingClass even_ring(Subgroup group) const;
+  RingClass even_ring(Subgroup group, double between) const;
 
   Topology topology_;
   std::vector<GpuSpeed> speeds_;  // by rank; empty: full

@@ -82,9 +82,9 @@ RingHops ring_hops(Subgroup group, int rank, int node) {
   return hops;
 }
 
-std::vector<RingClass> FoldedNetwork::ring(Subgroup group) const {
+std::vector<RingClass> FoldedNetwork::ring(Subgroup group, double between) const {
   if (group.size < 2) return {};
-  if (class_of_.empty()) return {even_ring(group)};
+  if (class_of_.empty()) return {even_ring(group, between)};
   std::vector<RingClass> rings;
   std::vector<std::size_t> ring_of(ranks_.size());
   for (int c = 0; c < classes(); ++c) {
@@ -104,7 +104,7 @@ std::vector<RingClass> FoldedNetwork::ring(Subgroup group) const {
     const RingHops hops = ring_hops(group, rank, topology_.gpus_per_node());
     Loads& load = loads[ring_of[static_cast<std::size_t>(class_of(rank))]];
     load.add(rank, hops.inside, hops.share_inside, class_of_link);
-    load.add(rank, hops.outside, hops.share_outside, class_of_link);
+    load.add(rank, hops.outside, hops.share_outside * between, class_of_link);
   }
   for (std::size_t i = 0; i < rings.size(); ++i) loads[i].finish(rings[i]);
   return rings;
@@ -112,7 +112,7 @@ std::vector<RingClass> FoldedNetwork::ring(Subgroup group) const {
 
 // One node stands for all: it receives from the node before as much as it sends to the next. A larger block of P ranks
 // holds P / members groups, and each of them crosses the block's border once.
-RingClass FoldedNetwork::even_ring(Subgroup group) const {
+RingClass FoldedNetwork::even_ring(Subgroup group, double between) const {
   RingClass ring{{0}, {}, {}};
   Loads node(topology_);
   const auto class_of_link = [&](std::size_t tier, int, bool up) { return link(tier, 0, up); };
@@ -126,7 +126,7 @@ RingClass FoldedNetwork::even_ring(Subgroup group) const {
     for (std::size_t t = 0; t < tiers.size(); ++t)
       for (bool up : {true, false})
         if ((mask >> t & 1) != 0 && tiers[t].kind != TierKind::Fabric)
-          node.add(t, rank, up, hops.share_outside, link(t, 0, up));
+          node.add(t, rank, up, hops.share_outside * between, link(t, 0, up));
   }
   node.finish(ring);
   for (LinkAmount& use : ring.all) use.amount *= static_cast<double>(topology_.gpus()) / per_node;
@@ -134,7 +134,7 @@ RingClass FoldedNetwork::even_ring(Subgroup group) const {
     const int members = members_per_node(group, tiers[t].block);
     if (tiers[t].kind != TierKind::Fabric || members >= group.size) continue;
     const int groups = tiers[t].block / members;
-    const double bytes = static_cast<double>(groups) / tiers[t].links_per_block();
+    const double bytes = between * groups / tiers[t].links_per_block();
     for (bool up : {true, false}) {
       ring.uses.push_back({link(t, 0, up), bytes});
       ring.all.push_back({link(t, 0, up), bytes * links_[static_cast<std::size_t>(link(t, 0, up))].links});

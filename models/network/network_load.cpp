@@ -6,7 +6,7 @@
 #include <set>
 
 #include "models/base/errors.hpp"
-#include "models/network/rank_flows.hpp"
+#include "models/network/node_traffic.hpp"
 
 namespace dovetail {
 namespace {
@@ -80,7 +80,7 @@ FoldedNetwork fold(const Experiment& e, const Schedule& s) {
 
 NetworkLoad::NetworkLoad(const Experiment& e, const Schedule& schedule, FoldedNetwork network)
     : s_(schedule),
-      memory_bandwidth_(e.cluster.device.memory_bandwidth),
+      cluster_(e.cluster),
       stage_ranks_(e.parallelism.pp > 1 ? e.parallelism.stage_ranks() : 0),
       network_(std::move(network)) {
   if (s_.routed && e.workload.message_sizes == MessageSizes::Routed) routed_.emplace(e, s_);
@@ -104,7 +104,7 @@ std::vector<std::string> NetworkLoad::resources() const {
 }
 
 NetworkDemand NetworkLoad::memory(int rank_class, Bytes traffic) const {
-  return {static_cast<int>(network_.links().size()) + rank_class, traffic / memory_bandwidth_, 1};
+  return {static_cast<int>(network_.links().size()) + rank_class, traffic / cluster_.device.memory_bandwidth, 1};
 }
 
 NetworkDemand NetworkLoad::on_link(const LinkAmount& use, Bytes bytes, double flows) const {
@@ -139,9 +139,11 @@ const std::vector<NetworkLoad::Exchange>& NetworkLoad::exchanges(const Op& op) {
   return at->second;
 }
 
-const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
-  const auto [at, fresh] = rings_.try_emplace(group);
-  if (fresh) at->second = network_.ring(group_comb(s_.groups, group));
+const std::vector<RingClass>& NetworkLoad::rings(const Op& op) {
+  const auto [at, fresh] = rings_.try_emplace({op.group(), op.collective()});
+  if (fresh)
+    at->second = network_.ring(group_comb(s_.groups, op.group()),
+                               share_of_ring(op.collective(), s_.groups, op.group(), cluster_));
   return at->second;
 }
 
@@ -194,11 +196,11 @@ void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
 // visit(ring, bytes that each rank passes on).
 template <class Visit>
 void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
-  for (const RingClass& ring : rings(op.group()))
+  for (const RingClass& ring : rings(op))
     if (concerns(ring.members.front(), op)) {
       const int rank = network_.representative(ring.members.front());
       const Bytes message = routed_ ? std::get<ExchangeWork>(routed_->work(op, rank)).message : op.message();
-      visit(ring, ring_bytes(op.collective(), message, group_comb(s_.groups, op.group()).size));
+      visit(ring, message * ring_traffic(op.collective(), group_comb(s_.groups, op.group()).size));
     }
 }
 

@@ -33,7 +33,7 @@ struct NetworkActivity {
 
 class NetworkLoad {
  public:
-  // `schedule` is split by the classes of `network`.
+  // `schedule` is split by the classes of `network`. The schedule must live as long.
   NetworkLoad(const Experiment& experiment, const Schedule& schedule, FoldedNetwork network);
 
   const FoldedNetwork& network() const { return network_; }
@@ -59,7 +59,7 @@ class NetworkLoad {
     Subgroup relay = {};  // of an exchange that sends a token to a node once: who exchanges, in ranks
   };
   const std::vector<Exchange>& exchanges(const Op& op);
-  const std::vector<RingClass>& rings(GroupKind group);
+  const std::vector<RingClass>& rings(const Op& op);
   template <class Visit>
   void for_each_flow(const Op& op, Visit visit);
   template <class Visit>
@@ -72,12 +72,12 @@ class NetworkLoad {
   bool concerns(int rank_class, const Op& op) const;
 
   const Schedule& s_;
-  BytesPerSecond memory_bandwidth_;
+  const Cluster cluster_;
   int stage_ranks_ = 0;  // 0: there is one stage
   FoldedNetwork network_;
   std::optional<RoutedRows> routed_;
   std::map<std::pair<GroupKind, int>, std::vector<Exchange>> exchanges_;  // by group and first step; -1: no steps
-  std::map<GroupKind, std::vector<RingClass>> rings_;
+  std::map<std::pair<GroupKind, Collective>, std::vector<RingClass>> rings_;
 };
 
 }  // namespace dovetail

@@ -1,5 +1,6 @@
 #include "models/network/rank_flows.hpp"
 
+#include "models/network/node_traffic.hpp"
 #include "models/network/ring_hops.hpp"
 #include "models/schedule/lowering.hpp"
 
@@ -18,19 +19,6 @@ std::vector<Transfer> sends_of(const LoweredStep& step, std::int64_t members) {
 }
 
 }  // namespace
-
-Bytes ring_bytes(Collective collective, Bytes message, int ranks) {
-  const double passed = (ranks - 1.0) / ranks;
-  switch (collective) {
-    case Collective::AllGather:
-    case Collective::ReduceScatter:
-      return message * passed;
-    case Collective::AllReduce:
-      return message * (2 * passed);
-    default:  // a broadcast's last rank passes nothing on, which is left out
-      return message;
-  }
-}
 
 RankFlows::RankFlows(const Experiment& experiment, const Schedule& schedule) : e_(experiment), s_(schedule) {
   if (schedule.routed) routed_.emplace(experiment, schedule);
@@ -79,12 +67,13 @@ void RankFlows::add_relayed(const Op& op, const std::vector<int>& group, std::ve
 void RankFlows::add_ring(const Op& op, std::vector<RankFlow>& flows) const {
   const Subgroup group = group_comb(s_.groups, op.group());
   if (group.size < 2) return;
+  const double between = share_of_ring(op.collective(), s_.groups, op.group(), e_.cluster);
   for (int rank = 0; rank < e_.cluster.gpus(); ++rank) {
     const Bytes message = routed_ ? std::get<ExchangeWork>(routed_->work(op, rank)).message : op.message();
-    const Bytes bytes = ring_bytes(op.collective(), message, group.size);
+    const Bytes bytes = message * ring_traffic(op.collective(), group.size);
     const RingHops hops = ring_hops(group, rank, e_.cluster.gpus_per_node);
     if (hops.inside >= 0) add(flows, rank, hops.inside, bytes * hops.share_inside);
-    if (hops.outside >= 0) add(flows, rank, hops.outside, bytes * hops.share_outside);
+    if (hops.outside >= 0) add(flows, rank, hops.outside, bytes * hops.share_outside * between);
   }
 }
 

@@ -20,8 +20,8 @@ class RankFlows {
   RankFlows(const Experiment& experiment, const Schedule& schedule);
 
   // Flows of the op in all its groups; empty if it sends nothing. A native collective is a ring with one flow for all
-  // that a rank passes on to the next; all else sends what its lowered form does. All steps of an exchange count at
-  // once.
+  // that a rank passes on to the next, and trees are a ring that sends as much less between nodes (node_traffic.hpp);
+  // all else sends what its lowered form does. All steps of an exchange count at once.
   std::vector<RankFlow> of(const Op& op) const;
 
  private:
@@ -33,8 +33,5 @@ class RankFlows {
   const Schedule& s_;
   std::optional<RoutedRows> routed_;
 };
-
-// Bytes that each rank passes on in the ring of a native collective with `message` bytes as CollectiveCost counts them.
-Bytes ring_bytes(Collective collective, Bytes message, int ranks);
 
 }  // namespace dovetail

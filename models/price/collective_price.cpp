@@ -10,6 +10,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/network/node_traffic.hpp"
 
 namespace dovetail {
 namespace {
@@ -78,8 +79,8 @@ void bring(CollectiveCost& cost, Collective measured, const GroupPlace& place) {
   const double nodes =
       cost.gpus == 0 ? std::numeric_limits<double>::infinity() : 1.0 * cost.gpus / cost.members_per_node;
   cost.gpus = cost.gpus / cost.members_per_node * place.gpus_per_node;
-  const double here = card_bytes(cost.collective, place.shape.nodes, members(place));
-  const double factor = here / card_bytes(measured, nodes, cost.members_per_node);
+  const double here = card_bytes(cost.collective, place.shape.nodes, members(place), place.least_of_trees);
+  const double factor = here / card_bytes(measured, nodes, cost.members_per_node, place.least_of_trees);
   if (std::abs(factor - 1) < rounding) return;
   cost.beta = cost.beta * factor;
   cost.provenance.source +=
@@ -207,10 +208,16 @@ BytesPerSecond card_share(const Cluster& cluster) {
 GroupPlace place_of(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
   // On described links the op has flows, which know better who sends how much.
   return {group_shape(parallelism, kind, cluster), ranks_per_node(parallelism, kind, cluster), cluster.gpus_per_node,
-          cluster.network ? BytesPerSecond(0) : card_share(cluster)};
+          cluster.network ? BytesPerSecond(0) : card_share(cluster), least_of_trees(cluster)};
 }
 
-double card_bytes(Collective collective, double nodes, double members) {
+double card_bytes(Collective collective, double nodes, double members, double least_of_trees) {
+  if (collective == Collective::AllToAll || collective == Collective::Send)
+    return least_card_bytes(collective, nodes, members);
+  return node_traffic(collective, nodes, members, least_of_trees).bytes / members;
+}
+
+double least_card_bytes(Collective collective, double nodes, double members) {
   const double elsewhere = 1 - 1 / nodes;  // the share of a buffer that other nodes have, or are to have
   switch (collective) {
     case Collective::AllToAll:
@@ -260,10 +267,13 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
   for (CollectiveCost& cost : entries) bring(cost, measured, place);
   CollectivePrice price{at(entries, gpus)};
   price.alpha += latency_of(price, place);
-  if (price.members_per_node > 0 && !measured_here(price, entries, place, gpus))
+  const bool measured_at = measured_here(price, entries, place, gpus);
+  if (price.members_per_node > 0 && !measured_at)
     price.beta = std::max(price.beta, beta_inside(calibration, collective, place));
   if (place.cards <= BytesPerSecond(0)) return price;
-  const auto least = SecondsPerByte(card_bytes(collective, nodes, members(place)) / place.cards.value());
+  const double bytes = measured_at ? least_card_bytes(collective, nodes, members(place))
+                                   : card_bytes(collective, nodes, members(place), place.least_of_trees);
+  const auto least = SecondsPerByte(bytes / place.cards.value());
   price.held_by_cards = price.beta < least * (1 - rounding);
   if (price.held_by_cards) price.beta = least;
   return price;
@@ -277,6 +287,25 @@ std::vector<Collective> held_by_cards(const Experiment& e) {
     if (!known && place.shape.crosses_nodes() && is_held(*e.calibration, collective, place)) held.push_back(collective);
   }
   return held;
+}
+
+std::vector<std::string> trees_taken(const Experiment& e) {
+  std::vector<std::string> notes;
+  const std::vector<CollectiveCost> entries = entries_of(*e.calibration, Collective::AllReduce, LinkKind::Inter);
+  const bool at_a_place = !entries.empty() && entries.front().members_per_node > 0;
+  if (e.workload.phases != Phases::Training || !(at_a_place || e.cluster.network)) return notes;
+  for (const GroupKind kind : {GroupKind::Dp, GroupKind::Edp}) {
+    const GroupPlace place = place_of(e.parallelism, kind, e.cluster);
+    const auto [ranks, nodes] = place.shape;
+    if (nodes == 1) continue;
+    const auto [algorithm, bytes] = node_traffic(Collective::AllReduce, nodes, members(place), place.least_of_trees);
+    if (algorithm == Algorithm::Trees)
+      notes.push_back(
+          fmt::format("all_reduce of {} goes by trees, which send {:.3g} bytes out of each of {} nodes for each byte "
+                      "of the buffer, where a ring sends {:.3g}",
+                      name_in(group_kind_names, kind), bytes, nodes, ring_traffic(Collective::AllReduce, ranks)));
+  }
+  return notes;
 }
 
 std::vector<std::string> extrapolated_groups(const Experiment& e) {

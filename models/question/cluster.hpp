@@ -62,6 +62,7 @@ struct Cluster {
   Device device;
   NodeLink node_link = NodeLink::Pcie;
   BytesPerSecond node_bandwidth;  // per GPU and direction, inside the node
+  bool nvls = false;              // the NVSwitch adds up what it passes on (NVLink SHARP), as from Hopper on
   int nics_per_node = 0;
   BytesPerSecond nic_bandwidth;  // per NIC and direction
   std::string calibration;       // name of its default calibration

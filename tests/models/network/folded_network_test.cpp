@@ -138,6 +138,7 @@ void check_exchange(const Cluster& cluster, const FoldedNetwork& folded, Subgrou
 
 // The rule as the header says it, by walking from member to member.
 void check_ring(const Cluster& cluster, const FoldedNetwork& folded, Subgroup comb) {
+  constexpr double between = .75;  // as of trees
   Explicit all(cluster);
   for (int rank = 0; rank < cluster.gpus(); ++rank) {
     std::map<int, std::vector<int>> on_node;
@@ -153,9 +154,9 @@ void check_ring(const Cluster& cluster, const FoldedNetwork& folded, Subgroup co
               on_node.size() > 1 ? (count - 1) / count : 1);
     if (on_node.size() == 1) continue;
     const auto next = std::next(here) == on_node.end() ? on_node.begin() : std::next(here);
-    all.add(rank, next->second[static_cast<std::size_t>(place) % next->second.size()], 1 / count);
+    all.add(rank, next->second[static_cast<std::size_t>(place) % next->second.size()], between / count);
   }
-  if (comb.size > 1) check_equal(loads_of(folded, folded.ring(comb)), all.loads());
+  if (comb.size > 1) check_equal(loads_of(folded, folded.ring(comb, between)), all.loads());
 }
 
 Cluster described(int nodes, int gpus_per_node, NodeLink link, int nics) {
