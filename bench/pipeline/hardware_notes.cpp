@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "bench/pipeline/backends.hpp"
 #include "models/base/errors.hpp"
@@ -16,6 +17,9 @@ namespace dovetail::bench {
 namespace {
 
 constexpr std::string_view of_cluster = "cluster.";
+
+// Fields of costs that no rate is.
+constexpr std::array<std::string_view, 4> not_rates{"alpha", "per_message", "inside", "between"};
 
 std::optional<Cluster> shipped_home(const std::string& calibration, const FilesRead& files) {
   if (!files.contains(fmt::format("data/calibrations/{}.json", calibration))) return {};
@@ -82,10 +86,12 @@ class Comparison {
   }
 
  private:
-  // Costs that the user has set beside the hardware are taken to follow it.
+  // Rates that the user has set beside the hardware are taken to follow it.
   bool edited(std::string_view costs) const {
     return std::ranges::any_of(asked_.request.set, [&](const std::string& option) {
-      return option.starts_with(fmt::format("calibration.{}", costs));
+      const std::string_view key = std::string_view(option).substr(0, option.find('='));
+      return key.starts_with(fmt::format("calibration.{}", costs)) &&
+             std::ranges::none_of(not_rates, [&](auto field) { return key.ends_with(fmt::format(".{}", field)); });
     });
   }
 

@@ -289,10 +289,12 @@ bool sets(const ExperimentRequest& request, std::string_view key) {
 }
 
 CostsSet costs_set(const ExperimentRequest& request) {
-  const auto either = [&](std::string_view a, std::string_view b) {
-    return sets(request, fmt::format("calibration.{}", a)) || sets(request, fmt::format("calibration.{}", b));
-  };
-  return {either("gemms", "kernels"), either("memory", "strided_copy"), either("collectives", "messages")};
+  constexpr std::string_view calibration = "calibration.";
+  CostsSet set;
+  for (const std::string& option : request.set)
+    if (option.starts_with(calibration))
+      set.places.push_back(option.substr(calibration.size(), option.find('=') - calibration.size()));
+  return set;
 }
 
 ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFile& file, FilesRead& files) {

@@ -20,55 +20,59 @@ void assume(Provenance& provenance, double times) {
   provenance.source += fmt::format(", rate x {:.4g} for other hardware", times);
 }
 
+std::string place(std::string_view list, std::size_t i, std::string_view value = {}) {
+  return fmt::format("{}.{}{}{}", list, i, value.empty() ? "" : ".", value);
+}
+
 class Adaptation {
  public:
-  Adaptation(Calibration& calibration, const Cluster& cluster)
-      : c_(calibration), from_(*calibration.hardware), to_(hardware_of(cluster)) {}
+  Adaptation(Calibration& calibration, const Cluster& cluster, const CostsSet& set)
+      : c_(calibration), from_(*calibration.hardware), to_(hardware_of(cluster)), set_(set) {}
 
   void products() {
+    for (std::size_t i = 0; i < c_.gemms.size(); ++i) {
+      GemmCost& gemm = c_.gemms[i];
+      const double times = peak_times(gemm.dtype);
+      if (times == 1 || set_.gives(place("gemms", i, "beta"))) continue;
+      speed_up(gemm, times);
+      tell(fmt::format("device.peak.{} is", name_in(dtype_names, gemm.dtype)), to_.peak.at(gemm.dtype),
+           from_.peak.at(gemm.dtype), "products and attention");
+    }
     std::erase_if(c_.gemms, [&](const GemmCost& gemm) { return lacks(gemm.dtype); });
     std::erase_if(c_.tables, [&](const KernelTable& table) {
       return computes(table.kind()) && lacks(table.dtype()) && !half_of(table.dtype());
     });
-    for (GemmCost& gemm : c_.gemms) {
-      const double times = peak_times(gemm.dtype);
-      if (times == 1) continue;
-      gemm.beta = gemm.beta / times;
-      assume(gemm.provenance, times);
-      tell(fmt::format("device.peak.{} is", name_in(dtype_names, gemm.dtype)), to_.peak.at(gemm.dtype),
-           from_.peak.at(gemm.dtype), "products and attention");
-    }
   }
 
   void memory() {
     const double times = ratio(to_.memory_bandwidth, from_.memory_bandwidth);
     if (times == 1) return;
-    for (MemoryCost* cost : {&c_.memory, c_.strided_copy ? &*c_.strided_copy : nullptr}) {
-      if (cost == nullptr) continue;
-      cost->beta = cost->beta / times;
-      assume(cost->provenance, times);
+    bool changed = false;
+    for (const auto& [name, cost] :
+         {std::pair{"memory.beta", &c_.memory}, {"strided_copy.beta", c_.strided_copy ? &*c_.strided_copy : nullptr}}) {
+      if (cost == nullptr || set_.gives(name)) continue;
+      speed_up(*cost, times);
+      changed = true;
     }
-    tell("device.memory_bandwidth is", to_.memory_bandwidth, from_.memory_bandwidth, "kernels bound by device memory");
+    if (changed)
+      tell("device.memory_bandwidth is", to_.memory_bandwidth, from_.memory_bandwidth,
+           "kernels bound by device memory");
   }
 
   // A table knows both rates.
-  void tables(const CostsSet& set) {
-    if (!set.products) part_halves();
-    for (KernelTable& table : c_.tables) {
-      if (computes(table.kind()))
-        scale(table, {.peak = set.products ? 1 : peak_times(table.dtype()),
-                      .memory_bandwidth = set.memory ? 1 : ratio(to_.memory_bandwidth, from_.memory_bandwidth)});
-      else
-        scale(table, {.node_bandwidth = set.links ? 1 : ratio(to_.node_bandwidth, from_.node_bandwidth)});
-    }
+  void tables() {
+    part_halves();
+    const double memory = set_.gives("memory.beta") ? 1 : ratio(to_.memory_bandwidth, from_.memory_bandwidth);
+    const double node = ratio(to_.node_bandwidth, from_.node_bandwidth);
+    for (KernelTable& table : c_.tables)
+      scale(table, computes(table.kind()) ? RateChange{.peak = peak_times(table.dtype()), .memory_bandwidth = memory}
+                                          : RateChange{.node_bandwidth = node});
   }
 
   void links() {
-    links(LinkKind::Intra, ratio(to_.node_bandwidth, from_.node_bandwidth));
-    links(LinkKind::Inter, ratio(to_.card_share, from_.card_share));
-    if (ratio(to_.node_bandwidth, from_.node_bandwidth) != 1)
+    if (links(LinkKind::Intra, ratio(to_.node_bandwidth, from_.node_bandwidth)))
       tell("node_bandwidth is", to_.node_bandwidth, from_.node_bandwidth, "exchanges inside a node");
-    if (ratio(to_.card_share, from_.card_share) != 1)
+    if (links(LinkKind::Inter, ratio(to_.card_share, from_.card_share)))
       tell("nic_bandwidth gives each GPU", to_.card_share, from_.card_share, "exchanges between nodes");
   }
 
@@ -80,6 +84,12 @@ class Adaptation {
   }
 
  private:
+  template <class Cost>
+  static void speed_up(Cost& cost, double times) {
+    cost.beta = cost.beta / times;
+    assume(cost.provenance, times);
+  }
+
   static void scale(KernelTable& table, const RateChange& change) {
     std::string what;
     for (const auto& [name, times] : {std::pair{"peak", change.peak},
@@ -122,19 +132,27 @@ class Adaptation {
     return here == to_.peak.end() || there == from_.peak.end() ? 1 : ratio(here->second, there->second);
   }
 
-  void links(LinkKind link, double times) {
-    if (times == 1) return;
-    for (CollectiveCost& cost : c_.collectives)
-      if (cost.link == link) {
-        cost.beta = cost.beta / times;
-        assume(cost.provenance, times);
+  // Whether any cost has changed.
+  bool links(LinkKind link, double times) {
+    bool changed = false;
+    if (times == 1) return changed;
+    for (std::size_t i = 0; i < c_.collectives.size(); ++i)
+      if (c_.collectives[i].link == link && !set_.gives(place("collectives", i, "beta"))) {
+        speed_up(c_.collectives[i], times);
+        changed = true;
       }
-    for (MessageCost& cost : c_.messages)
-      if (cost.link == link) {
-        cost.bandwidth = cost.bandwidth * times;
-        cost.peer_bandwidth = cost.peer_bandwidth * times;
+    for (std::size_t i = 0; i < c_.messages.size(); ++i)
+      if (MessageCost& cost = c_.messages[i]; cost.link == link) {
+        const bool given = set_.gives(place("messages", i, "bandwidth"));
+        if (!given) cost.bandwidth = cost.bandwidth * times;
+        if (!set_.gives(place("messages", i, "peer_bandwidth"))) cost.peer_bandwidth = cost.peer_bandwidth * times;
+        if (given) continue;
         assume(cost.provenance, times);
+        changed = true;
       }
+    return changed || (link == LinkKind::Intra && std::ranges::any_of(c_.tables, [](const KernelTable& table) {
+                         return is_collective(table.kind());
+                       }));
   }
 
   template <class Rate>
@@ -147,7 +165,35 @@ class Adaptation {
   Calibration& c_;
   const Hardware from_;
   const Hardware to_;
+  const CostsSet& set_;
 };
+
+bool serves(const KernelTable& table, DType dtype) {
+  return table.dtype() == dtype || (is_half(table.dtype()) && is_half(dtype));
+}
+
+// A table would count before the entries that the user has touched.
+void leave_out_tables(Calibration& c, const CostsSet& set) {
+  const auto forget = [&](const auto& which, const char* note) {
+    if (std::erase_if(c.tables, which) > 0) c.adapted.emplace_back(note);
+  };
+  for (std::size_t i = 0; i < c.gemms.size(); ++i) {
+    if (!set.touches(place("gemms", i))) continue;
+    const DType dtype = c.gemms[i].dtype;
+    forget([&](const KernelTable& table) { return computes(table.kind()) && serves(table, dtype); },
+           "calibration.gemms was set: kernels take the time of their flops, not of their shapes");
+  }
+  for (std::size_t i = 0; i < c.collectives.size(); ++i) {
+    const CollectiveCost& cost = c.collectives[i];
+    if (cost.link != LinkKind::Intra || !set.touches(place("collectives", i))) continue;
+    forget(
+        [&](const KernelTable& table) {
+          return is_collective(table.kind()) && collective_of(table.kind()) == cost.collective;
+        },
+        "a cost of links was set: its collectives inside a node take alpha + n beta, not what was measured by their "
+        "size");
+  }
+}
 
 }  // namespace
 
@@ -155,23 +201,25 @@ Hardware hardware_of(const Cluster& cluster) {
   return {cluster.device.peak, cluster.device.memory_bandwidth, cluster.node_bandwidth, card_share(cluster)};
 }
 
+bool CostsSet::gives(std::string_view place) const {
+  return std::ranges::any_of(places, [&](const std::string& set) {
+    return place.starts_with(set) && (place.size() == set.size() || place[set.size()] == '.');
+  });
+}
+
+bool CostsSet::touches(std::string_view place) const {
+  return gives(place) ||
+         std::ranges::any_of(places, [&](const std::string& set) { return CostsSet{{std::string(place)}}.gives(set); });
+}
+
 void adapt(Calibration& calibration, const Cluster& cluster, const CostsSet& set) {
-  const auto forget = [&](const auto& which, const char* note) {
-    if (std::erase_if(calibration.tables, [&](const KernelTable& t) { return which(t.kind()); }) > 0)
-      calibration.adapted.emplace_back(note);
-  };
-  if (set.products)
-    forget(computes, "calibration.gemms was set: kernels take the time of their flops, not of their shapes");
-  if (set.links)
-    forget(
-        is_collective,
-        "a cost of links was set: collectives inside a node take alpha + n beta, not what was measured by their size");
+  leave_out_tables(calibration, set);
   if (!calibration.hardware) return;
-  Adaptation adaptation(calibration, cluster);
-  adaptation.tables(set);
-  if (!set.products) adaptation.products();
-  if (!set.memory) adaptation.memory();
-  if (!set.links) adaptation.links();
+  Adaptation adaptation(calibration, cluster, set);
+  adaptation.tables();
+  adaptation.products();
+  adaptation.memory();
+  adaptation.links();
   if (!calibration.adapted.empty()) adaptation.interference();
   calibration.hardware = hardware_of(cluster);
 }

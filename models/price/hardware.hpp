@@ -4,6 +4,10 @@
 // node by its bandwidth, links between nodes by each GPU's share of the network cards. Alphas stay, and so do the
 // shares of a rate that a law reaches. Costs then count as assumed.
 #pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "models/price/calibration.hpp"
 #include "models/question/cluster.hpp"
 
@@ -11,13 +15,17 @@ namespace dovetail {
 
 Hardware hardware_of(const Cluster& cluster);
 
-// Costs that the user has set are taken to be those of his cluster.
+// The values of a calibration that the user has set: "gemms", "collectives.4.alpha". A rate among them is taken to be
+// that of his cluster; all others follow the hardware.
 struct CostsSet {
-  bool products = false, memory = false, links = false;
+  std::vector<std::string> places;
+
+  bool gives(std::string_view place) const;    // the value at this place, or all that it is a part of
+  bool touches(std::string_view place) const;  // that, or a part of it
 };
 
-// Changes nothing where the calibration does not know its hardware. A line in `adapted` tells of every change. Products
-// whose number format the cluster does not have lose their costs.
+// Changes no rate where the calibration does not know its hardware. A line in `adapted` tells of every change. Products
+// whose number format the cluster does not have lose their costs. No table counts beside what the user has touched.
 void adapt(Calibration& calibration, const Cluster& cluster, const CostsSet& set);
 
 }  // namespace dovetail

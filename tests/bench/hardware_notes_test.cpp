@@ -138,6 +138,7 @@ TEST_CASE("costs that the user sets beside the hardware are taken to follow it, 
         "dgx-h100: all_reduce between nodes would be faster than the network cards of dgx-h100 carry (50 GB/s for each "
         "GPU), so that the cards' rate counts: one of the two is wrong");
   CHECK(hardware_lines(h100, {slow, "calibration.collectives.7.beta=44.4 ps/B"}).size() == 1);
+  CHECK(hardware_lines(h100, {slow, "calibration.collectives.7.alpha=1 us"}) == hardware_lines(h100, {slow}));
 }
 
 TEST_CASE("a described network counts what its links carry") {
