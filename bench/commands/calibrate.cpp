@@ -56,8 +56,9 @@ With --device cuda the first GPU is measured; without a GPU the exit code is 4. 
 fitted to: products of several experts, attention, copies in each direction, exchanges that take 4 to 24 multiprocessors,
 and how fast products and copies run beside those.
 
-The time of n bytes or flops is alpha + n / rate, fitted to the median of at least 5 runs at each size. Do not trust costs
-marked "disturbed": threads had to share cores while they were measured.)";
+The time of n bytes or flops is alpha + n / rate, fitted to the median of at least 5 runs at each size. Beyond the measured
+sizes the rate is that of --base, unless they tell it. Do not trust costs marked "disturbed": threads had to share cores
+while they were measured.)";
 
 using exec::RunDevice;
 constexpr Names<exec::GridName, 3> grid_names{{{"default", exec::GridName::Default},

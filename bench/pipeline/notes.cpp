@@ -12,6 +12,7 @@
 #include "models/price/collective_price.hpp"
 #include "models/price/overlap.hpp"
 #include "models/price/price.hpp"
+#include "models/price/sizes_used.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/question/model_flops.hpp"
 #include "models/question/volumes.hpp"
@@ -222,6 +223,8 @@ void add_limits(Report& report) {
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));
   for (const SystemResult& result : report.results)
     for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));
+  for (const SystemResult& result : report.results)
+    for (std::string& note : sizes_outside(*result.schedule, e)) add(std::move(note));
   for (const SystemResult& result : report.results)
     if (const BackendEntry* backend = find_backend(result.backend); backend != nullptr && backend->links_alone)
       add(result.backend +

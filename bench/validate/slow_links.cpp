@@ -26,6 +26,14 @@ KernelTable slowed(const KernelTable& table, double slowdown) {
   return slow;
 }
 
+template <class Cost>
+void slow(Cost& cost, double slowdown) {
+  cost.alpha = cost.alpha * slowdown;
+  cost.beta = cost.beta * slowdown;
+  if (cost.outside.alpha) cost.outside.alpha = *cost.outside.alpha * slowdown;
+  if (cost.outside.beta) cost.outside.beta = *cost.outside.beta * slowdown;
+}
+
 }  // namespace
 
 bool exchanges(KernelKind kind) {
@@ -35,8 +43,7 @@ bool exchanges(KernelKind kind) {
 void slow_links(Calibration& calibration, double slowdown, Copies copies) {
   if (slowdown == 1) return;
   for (CollectiveCost& cost : calibration.collectives) {
-    cost.alpha = cost.alpha * slowdown;
-    cost.beta = cost.beta * slowdown;
+    slow(cost, slowdown);
     if (cost.latency) {
       cost.latency->inside = cost.latency->inside * slowdown;
       cost.latency->between = cost.latency->between * slowdown;
@@ -49,10 +56,7 @@ void slow_links(Calibration& calibration, double slowdown, Copies copies) {
   }
   for (KernelTable& table : calibration.tables)
     if (exchanges(table.kind())) table = slowed(table, slowdown);
-  if (calibration.copy && copies == Copies::Slowed) {
-    calibration.copy->alpha = calibration.copy->alpha * slowdown;
-    calibration.copy->beta = calibration.copy->beta * slowdown;
-  }
+  if (calibration.copy && copies == Copies::Slowed) slow(*calibration.copy, slowdown);
 }
 
 }  // namespace dovetail::bench

@@ -308,8 +308,14 @@ void add_unmeasured(Calibration& measured, const Calibration& base) {
   measured.collectives.insert(measured.collectives.end(), base.collectives.begin(), base.collectives.end());
   measured.messages.insert(measured.messages.end(), base.messages.begin(), base.messages.end());
   for (const GemmCost& cost : base.gemms)
-    if (std::ranges::find(measured.gemms, cost.dtype, &GemmCost::dtype) == measured.gemms.end())
+    if (const auto own = std::ranges::find(measured.gemms, cost.dtype, &GemmCost::dtype); own == measured.gemms.end())
       measured.gemms.push_back(cost);
+    else
+      take_outside(*own, cost.alpha, cost.beta);
+  take_outside(measured.memory, base.memory.alpha, base.memory.beta);
+  if (measured.strided_copy && base.strided_copy)
+    take_outside(*measured.strided_copy, base.strided_copy->alpha, base.strided_copy->beta);
+  if (measured.copy && base.copy) take_outside(*measured.copy, base.copy->alpha, base.copy->beta);
   // An entry of three kinds goes with the speeds of their pairs.
   const auto known = [pairs = measured.interference](const Interference& entry) {
     return std::ranges::any_of(pairs,

@@ -57,7 +57,8 @@ struct CalibrateOptions {
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options);
 
 // Adds costs that `measured` lacks: collectives and messages (of a meter without them), GEMMs in other
-// formats, other pairs. Each keeps its provenance. No costs of kernels: those are multiples of the base's own rates.
+// formats, other pairs. Each keeps its provenance. The base also says what a fit does not of sizes that were not
+// measured. No costs of kernels: those are multiples of the base's own rates.
 void add_unmeasured(Calibration& measured, const Calibration& base);
 
 // The time of a probe by a calibration; none: it has no cost of such work by itself.

@@ -55,6 +55,8 @@ template <class Cost>
 Json cost_entry(const Cost& cost, Json json = Json::object()) {
   json["alpha"] = text(cost.alpha);
   json["beta"] = text(cost.beta);
+  if (cost.outside.alpha) json["outside"]["alpha"] = text(*cost.outside.alpha);
+  if (cost.outside.beta) json["outside"]["beta"] = text(*cost.outside.beta);
   json["provenance"] = provenance_entry(cost.provenance);
   return json;
 }

@@ -42,6 +42,12 @@ Json provenance_json(const Provenance& provenance) {
   return json;
 }
 
+template <class PerUnit>
+void add_outside(const Outside<PerUnit>& outside, const char* beta, Json& json) {
+  if (outside.alpha) json["outside"]["alpha_s"] = outside.alpha->value();
+  if (outside.beta) json["outside"][beta] = outside.beta->value();
+}
+
 Json collective_json(const CollectiveCost& cost) {
   Json json{{"collective", name_in(collective_names, cost.collective)},
             {"link", name_in(link_kind_names, cost.link)},
@@ -53,21 +59,25 @@ Json collective_json(const CollectiveCost& cost) {
                        {"inside_s", cost.latency->inside.value()},
                        {"between_s", cost.latency->between.value()}};
   json["beta_s_per_byte"] = cost.beta.value();
+  add_outside(cost.outside, "beta_s_per_byte", json);
   json["provenance"] = provenance_json(cost.provenance);
   return json;
 }
 
 Json gemm_json(const GemmCost& cost) {
-  return {{"dtype", name_in(dtype_names, cost.dtype)},
-          {"alpha_s", cost.alpha.value()},
-          {"beta_s_per_flop", cost.beta.value()},
-          {"provenance", provenance_json(cost.provenance)}};
+  Json json{{"dtype", name_in(dtype_names, cost.dtype)},
+            {"alpha_s", cost.alpha.value()},
+            {"beta_s_per_flop", cost.beta.value()}};
+  add_outside(cost.outside, "beta_s_per_flop", json);
+  json["provenance"] = provenance_json(cost.provenance);
+  return json;
 }
 
 Json memory_json(const MemoryCost& cost) {
-  return {{"alpha_s", cost.alpha.value()},
-          {"beta_s_per_byte", cost.beta.value()},
-          {"provenance", provenance_json(cost.provenance)}};
+  Json json{{"alpha_s", cost.alpha.value()}, {"beta_s_per_byte", cost.beta.value()}};
+  add_outside(cost.outside, "beta_s_per_byte", json);
+  json["provenance"] = provenance_json(cost.provenance);
+  return json;
 }
 
 // Without its points, which would swell every result.

@@ -26,6 +26,19 @@ int read_members_per_node(const JsonReader& json, const CollectiveCost& cost) {
   return members;
 }
 
+// After the provenance, whose sizes it goes with.
+template <class PerUnit>
+Outside<PerUnit> read_outside(const JsonReader& json, const Provenance& provenance) {
+  Outside<PerUnit> outside;
+  const auto given = json.find("outside");
+  if (!given) return outside;
+  if (provenance.fit == nullptr)
+    given->fail("without measured sizes it says nothing, expected provenance.fit beside it");
+  if (given->has("alpha")) outside.alpha = given->quantity<Seconds>("alpha");
+  if (given->has("beta")) outside.beta = given->quantity<PerUnit>("beta", Sign::Positive);
+  return outside;
+}
+
 Latency read_latency(const JsonReader& json) {
   return {json.enumeration("hops", hops_names), json.quantity<Seconds>("inside"), json.quantity<Seconds>("between")};
 }
@@ -43,6 +56,7 @@ CollectiveCost read_collective(const JsonReader& json) {
     cost.latency = read_latency(*latency);
   }
   cost.provenance = read_provenance(json.at("provenance"));
+  cost.outside = read_outside<SecondsPerByte>(json, cost.provenance);
   return cost;
 }
 
@@ -67,6 +81,7 @@ GemmCost read_gemm(const JsonReader& json, const std::vector<GemmCost>& earlier)
   cost.alpha = json.quantity<Seconds>("alpha");
   cost.beta = json.quantity<SecondsPerFlop>("beta", Sign::Positive);
   cost.provenance = read_provenance(json.at("provenance"));
+  cost.outside = read_outside<SecondsPerFlop>(json, cost.provenance);
   for (const GemmCost& other : earlier)
     if (other.dtype == cost.dtype)
       json.fail("dtype", fmt::format("a second cost of {}, expected one", name_in(dtype_names, cost.dtype)));
@@ -74,8 +89,10 @@ GemmCost read_gemm(const JsonReader& json, const std::vector<GemmCost>& earlier)
 }
 
 MemoryCost read_memory(const JsonReader& json) {
-  return {json.quantity<Seconds>("alpha"), json.quantity<SecondsPerByte>("beta"),
-          read_provenance(json.at("provenance"))};
+  MemoryCost cost{json.quantity<Seconds>("alpha"), json.quantity<SecondsPerByte>("beta"),
+                  read_provenance(json.at("provenance"))};
+  cost.outside = read_outside<SecondsPerByte>(json, cost.provenance);
+  return cost;
 }
 
 MessageCost read_message(const JsonReader& json, const std::vector<MessageCost>& earlier) {

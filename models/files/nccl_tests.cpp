@@ -320,6 +320,18 @@ CollectiveCost fitted(const NcclTestsRun& run, std::optional<Collective> collect
   return cost;
 }
 
+// The calibration knows more of sizes that were not measured, where it knows such a group.
+void take_base_line(CollectiveCost& cost, const NcclTestsRun& run, const Calibration& base) {
+  const int nodes = cost.link == LinkKind::Inter ? run.nodes : 1;
+  const bool known = std::ranges::any_of(base.collectives, [&](const CollectiveCost& entry) {
+    return entry.collective == cost.collective && entry.link == cost.link;
+  });
+  if (!known || run.ranks < 2 || (cost.link == LinkKind::Inter && nodes < 2)) return;
+  const CollectivePrice price =
+      find_cost(base, cost.collective, {{run.ranks, nodes}, cost.members_per_node, run.ranks / nodes, {}});
+  take_outside(cost, price.alpha, price.beta);
+}
+
 void require_distinct_run(const NcclTestsRun& run, const CollectiveCost& cost, const CollectiveCost& other) {
   if (other.collective != cost.collective || other.link != cost.link) return;
   const std::string what =
@@ -350,6 +362,7 @@ void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> ru
   for (const NcclTestsRun& run : runs) {
     require_told_apart(run, runs);
     CollectiveCost cost = fitted(run, collective, link);
+    take_base_line(cost, run, calibration);
     for (const CollectiveCost& other : costs) require_distinct_run(run, cost, other);
     costs.push_back(std::move(cost));
   }

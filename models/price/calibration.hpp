@@ -15,6 +15,7 @@
 #include "models/plan/communication.hpp"
 #include "models/price/interference.hpp"
 #include "models/price/kernel_table.hpp"
+#include "models/price/measured_line.hpp"
 #include "models/price/work_rates.hpp"
 #include "models/question/parallelism.hpp"
 #include "models/schedule/op_kind.hpp"
@@ -47,6 +48,7 @@ struct CollectiveCost {
   // many nodes. 0: the cost holds wherever a group lies.
   int members_per_node = 0;
   std::optional<Latency> latency = {};  // beside alpha; none: alpha holds for every group
+  Outside<SecondsPerByte> outside = {};
 };
 
 struct GemmCost {
@@ -54,6 +56,7 @@ struct GemmCost {
   Seconds alpha;        // per GEMM launch
   SecondsPerFlop beta;  // 2 flops per multiply-add
   Provenance provenance;
+  Outside<SecondsPerFlop> outside = {};
 };
 
 // Kernels bound by device memory (encode, decode, optimizer): n is bytes read plus written.
@@ -61,6 +64,7 @@ struct MemoryCost {
   Seconds alpha;
   SecondsPerByte beta;
   Provenance provenance;
+  Outside<SecondsPerByte> outside = {};
 };
 
 // All-to-alls by their messages, where known, in place of the CollectiveCost: a rank that sends m messages to p peers,

@@ -83,6 +83,7 @@ void bring(CollectiveCost& cost, Collective measured, const GroupPlace& place) {
   const double factor = here / card_bytes(measured, nodes, cost.members_per_node, place.least_of_trees);
   if (std::abs(factor - 1) < rounding) return;
   cost.beta = cost.beta * factor;
+  if (cost.outside.beta) cost.outside.beta = *cost.outside.beta * factor;
   cost.provenance.source +=
       fmt::format(", beta x {:.4g}: {:.4g} bytes through the cards for each at {:.3g} on {} nodes", factor, here,
                   members(place), place.shape.nodes);
@@ -150,6 +151,11 @@ Seconds latency_of(const CollectiveCost& cost, const GroupPlace& place) {
   return {};
 }
 
+void hold(CollectiveCost& cost, SecondsPerByte least) {
+  cost.beta = std::max(cost.beta, least);
+  if (cost.outside.beta) cost.outside.beta = std::max(*cost.outside.beta, least);
+}
+
 std::int64_t largest_group(const KernelTable& table) {
   const auto ranks = [](const MeasuredKernel& point) { return point.shape.size[0]; };
   return ranks(*std::ranges::max_element(table.points(), {}, ranks));
@@ -192,7 +198,7 @@ Collective collective_of(KernelKind kind) {
 // A message counts as both halves of an all-to-all between two, of which one stays. The bytes of small ones, which may
 // take less than a launch, take at least what the fastest would.
 ResourceTime CollectivePrice::of(Bytes n) const {
-  if (by_size == nullptr) return {alpha, n * beta};
+  if (by_size == nullptr) return time_of(*this, n);
   const double bytes = n.value() * (collective == Collective::Send ? 2 : 1);
   const KernelShape shape =
       collective_shape(by_size->kind(), by_size_ranks, std::max<std::int64_t>(1, std::llround(bytes)));
@@ -268,14 +274,13 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
   CollectivePrice price{at(entries, gpus)};
   price.alpha += latency_of(price, place);
   const bool measured_at = measured_here(price, entries, place, gpus);
-  if (price.members_per_node > 0 && !measured_at)
-    price.beta = std::max(price.beta, beta_inside(calibration, collective, place));
+  if (price.members_per_node > 0 && !measured_at) hold(price, beta_inside(calibration, collective, place));
   if (place.cards <= BytesPerSecond(0)) return price;
   const double bytes = measured_at ? least_card_bytes(collective, nodes, members(place))
                                    : card_bytes(collective, nodes, members(place), place.least_of_trees);
   const auto least = SecondsPerByte(bytes / place.cards.value());
   price.held_by_cards = price.beta < least * (1 - rounding);
-  if (price.held_by_cards) price.beta = least;
+  if (price.held_by_cards || price.outside.beta) hold(price, least);
   return price;
 }
 

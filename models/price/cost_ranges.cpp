@@ -46,6 +46,14 @@ void put_off(Cost& cost, double within, double ends) {
   cost = cost * std::pow(within, ends);
 }
 
+// The same of a rate. Sizes that were not measured are off by more.
+template <class Cost>
+void put_rate_off(Cost& cost, double within, double ends) {
+  put_off(cost.beta, within, ends);
+  if (cost.outside.beta) put_off(*cost.outside.beta, within, ends);
+  cost.outside.off = ends;
+}
+
 const char* place_name(LinkKind link) {
   return link == LinkKind::Inter ? "between nodes" : "inside a node";
 }
@@ -97,11 +105,12 @@ void CostRanges::add_collective(std::size_t i) {
   const std::string_view what = assumed ? "exchanges" : name_in(collective_names, cost.collective);
   const double rate = within_of(cost.provenance, assumed_rate), start = within_of(cost.provenance, assumed_latency);
   const auto put_rate = [i, rate](Calibration& c, double ends, std::uint64_t) {
-    put_off(c.collectives[i].beta, rate, ends);
+    put_rate_off(c.collectives[i], rate, ends);
   };
   const auto put_start = [i, start](Calibration& c, double ends, std::uint64_t) {
     CollectiveCost& to = c.collectives[i];
     put_off(to.alpha, start, ends);
+    if (to.outside.alpha) put_off(*to.outside.alpha, start, ends);
     if (!to.latency) return;
     put_off(to.latency->inside, start, ends);
     put_off(to.latency->between, start, ends);
@@ -139,7 +148,7 @@ void CostRanges::add_gemm(std::size_t i) {
   const GemmCost& cost = calibration_.gemms[i];
   const double rate = within_of(cost.provenance, assumed_rate), launch = within_of(cost.provenance, assumed_latency);
   add(fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)), cost.provenance.origin, rate,
-      [i, rate](Calibration& c, double ends, std::uint64_t) { put_off(c.gemms[i].beta, rate, ends); });
+      [i, rate](Calibration& c, double ends, std::uint64_t) { put_rate_off(c.gemms[i], rate, ends); });
   add(launches, cost.provenance.origin, launch,
       [i, launch](Calibration& c, double ends, std::uint64_t) { put_off(c.gemms[i].alpha, launch, ends); });
 }
@@ -164,7 +173,7 @@ void CostRanges::add_memory_costs() {
   const auto rate = [&](const char* name, const MemoryCost& cost, MemoryCost& (*of)(Calibration&)) {
     const double within = within_of(cost.provenance, assumed_rate);
     add(name, cost.provenance.origin, within,
-        [of, within](Calibration& c, double ends, std::uint64_t) { put_off(of(c).beta, within, ends); });
+        [of, within](Calibration& c, double ends, std::uint64_t) { put_rate_off(of(c), within, ends); });
     const double launch = within_of(cost.provenance, assumed_latency);
     add(launches, cost.provenance.origin, launch,
         [of, launch](Calibration& c, double ends, std::uint64_t) { put_off(of(c).alpha, launch, ends); });

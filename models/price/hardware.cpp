@@ -87,6 +87,7 @@ class Adaptation {
   template <class Cost>
   static void speed_up(Cost& cost, double times) {
     cost.beta = cost.beta / times;
+    if (cost.outside.beta) cost.outside.beta = *cost.outside.beta / times;
     assume(cost.provenance, times);
   }
 

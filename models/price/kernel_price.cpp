@@ -57,7 +57,7 @@ ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
   const KernelTable* known = format.table(shape.kind);
   if (shape.kind == KernelKind::Experts && format.table(KernelKind::Gemm) != nullptr)
     known = format.table(KernelKind::Gemm);
-  if (known == nullptr) return {format.gemm->alpha * kernel.launches, kernel.times * flops(shape) * format.gemm->beta};
+  if (known == nullptr) return time_of(*format.gemm, kernel.times * flops(shape), kernel.launches);
   const Seconds time = kernel.times * by_shape(format, shape);
   const Seconds launch = std::min(time, kernel.times * known->launch());
   return {launch, time - launch};
@@ -81,6 +81,14 @@ Seconds KernelPrices::grouped_experts(const Format& format, const KernelShape& s
 }
 
 namespace {
+
+// One line below what the cost says of all sizes.
+template <class Cost>
+void put_least_line(Cost& cost) {
+  cost.alpha = std::min(cost.alpha, cost.outside.alpha.value_or(cost.alpha));
+  cost.beta = std::min(cost.beta, cost.outside.beta.value_or(cost.beta));
+  cost.outside = {};
+}
 
 void put_least_kernel(std::vector<GemmCost>& costs, DType dtype, const KernelTable& table) {
   const SecondsPerFlop beta(1 / table.fastest());
@@ -106,6 +114,11 @@ void put_least_collective(std::vector<CollectiveCost>& costs, const KernelTable&
 
 Calibration least_costs(const Calibration& calibration, DType dtype, std::optional<DType> products) {
   Calibration least = calibration;
+  for (CollectiveCost& cost : least.collectives) put_least_line(cost);
+  for (GemmCost& cost : least.gemms) put_least_line(cost);
+  for (MemoryCost* cost :
+       {&least.memory, least.strided_copy ? &*least.strided_copy : nullptr, least.copy ? &*least.copy : nullptr})
+    if (cost != nullptr) put_least_line(*cost);
   least.tables.clear();
   for (const DType format : {dtype, products.value_or(dtype)})
     for (const auto& [name, kind] : computing_kernels)

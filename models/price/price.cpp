@@ -202,11 +202,11 @@ class Pricer {
 
   void price_kernel(const Op& op, const KernelWork& w) {
     const MemoryCost& memory = e_.calibration->memory;
-    ResourceTime time =
-        shapes_.tells_kernels_apart() ? by_shapes(w) : ResourceTime{gemm_.alpha * w.gemms, w.flops * gemm_.beta};
-    if (w.memory_traffic > Bytes(0)) time.fixed += memory.alpha * w.memory_kernels;
+    ResourceTime time = shapes_.tells_kernels_apart() ? by_shapes(w) : time_of(gemm_, w.flops, w.gemms);
+    const ResourceTime others = time_of(memory, w.memory_traffic, w.memory_kernels);
+    if (w.memory_traffic > Bytes(0)) time.fixed += others.fixed;
     const Seconds gemms = std::max(time.busy, w.gemm_traffic * memory.beta);
-    add_kernel(op, {time.fixed, gemms + w.memory_traffic * memory.beta});
+    add_kernel(op, {time.fixed, gemms + others.busy});
   }
 
   ResourceTime by_shapes(const KernelWork& w) {
@@ -224,8 +224,8 @@ class Pricer {
   }
 
   void price_copy(const Op& op, const CopyWork& w) {
-    const MemoryCost& copy = find_copy(*e_.calibration);
-    add(op, InterferenceClass::Copy, copy.alpha, w.bytes * copy.beta);
+    const ResourceTime time = time_of(find_copy(*e_.calibration), w.bytes);
+    add(op, InterferenceClass::Copy, time.fixed, time.busy);
   }
 
   void price_exchange(const Op& op, const ExchangeWork& w) {

@@ -59,7 +59,7 @@ StepCost one_step(const Calibration& calibration, const CollectiveStep& step, Pr
   StepCost cost;
   if (step.kind == StepKind::Copy) {
     const MemoryCost& copy = calibration.strided_copy ? *calibration.strided_copy : calibration.memory;
-    cost[compute] = {copy.alpha, 2 * bytes * copy.beta};
+    cost[compute] = time_of(copy, 2 * bytes);
     return cost;
   }
   const Bytes block = bytes / static_cast<double>(step.blocks());

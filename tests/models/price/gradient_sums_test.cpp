@@ -1,9 +1,14 @@
-// Steps whose longest part is a sum of gradients over nodes that share few network cards.
+// Steps whose longest part is a sum of gradients: over nodes that share few network cards, and by a log of small
+// messages.
 #include <catch2/catch.hpp>
 
 #include "models/files/load.hpp"
+#include "models/files/nccl_tests.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/cost_ranges.hpp"
 #include "models/price/price.hpp"
+#include "models/price/sizes_used.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -51,6 +56,16 @@ double bus_bandwidth(const Experiment& e) {
   return 2 * (1 - 1. / e.cluster.gpus()) * (summed / time_of_sums(e)).value();
 }
 
+Experiment by_small_messages() {
+  Experiment e = data_parallel("dgx-h100", 1);
+  FilesRead files;
+  const auto runs = read_nccl_tests(DOVETAIL_TEST_DATA "/nccl-tests/small-messages.txt", files);
+  Calibration fitted = load_calibration("dgx-h100", files);
+  merge_nccl_tests(fitted, runs, {}, {});
+  e.calibration = std::move(fitted);
+  return e;
+}
+
 }  // namespace
 
 TEST_CASE("a sum over nodes that share four cards of 25 GB/s keeps below what a ring can reach") {
@@ -60,4 +75,31 @@ TEST_CASE("a sum over nodes that share four cards of 25 GB/s keeps below what a 
   CHECK(bus_bandwidth(data_parallel("cluster.json", 1)) > 200e9);
   // Trees between two nodes, where the switch adds up, send about half of what a ring does.
   CHECK(bus_bandwidth(data_parallel("cluster.json", 2, {"cluster.nvls=true"})) == Approx(169e9).epsilon(.02));
+}
+
+TEST_CASE("small messages say what a large sum starts with, and the base how fast it is") {
+  const Experiment usual = data_parallel("dgx-h100", 1), fitted = by_small_messages();
+  CHECK(time_of_sums(fitted) / time_of_sums(usual) == Approx(1).epsilon(.05));
+  const auto notes = sizes_outside(build_schedule(fitted, Plan{}), fitted);
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(
+      notes[0],
+      Catch::EndsWith("all_reduce (intra) measured from 8 B to 64 KiB, and used up to 768 MiB: beyond them it has the "
+                      "rate of its base"));
+  CHECK(sizes_outside(build_schedule(usual, Plan{}), usual).empty());
+}
+
+TEST_CASE("a size 12,000 times as large as the largest measured one is known less surely") {
+  Experiment e = by_small_messages();
+  const CostRanges ranges(*e.calibration);
+  const auto cost = static_cast<std::size_t>(
+      std::ranges::find(ranges.costs(), "all_reduce inside a node", &UncertainCost::name) - ranges.costs().begin());
+  const double distance = std::log10(805306368. / 65536);
+  const auto put_off = [&](double ends) {
+    Experiment off = e;
+    off.calibration = ranges.at_end(cost, ends);
+    return time_of_sums(off) / time_of_sums(e);
+  };
+  CHECK(put_off(1) >= std::pow(tenfold_within, distance));
+  CHECK(put_off(-1) <= 1 / std::pow(tenfold_within, distance));
 }
