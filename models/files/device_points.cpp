@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "models/base/errors.hpp"
-#include "models/base/json/json_file.hpp"
-#include "models/base/json/json_text.hpp"
 #include "models/base/names.hpp"
-#include "models/files/input_file.hpp"
+#include "models/files/csv.hpp"
 
 namespace dovetail {
 namespace {
@@ -21,6 +18,7 @@ namespace {
 constexpr std::string_view point_columns =
     "what,dtype,layout,batch,rows,inner,columns,heads,kv_heads,blocks,carve_out,beside,flops,bytes,median_s,"
     "ci95_low_s,ci95_high_s,samples,kept_speed,predicted_s,clock_mhz,power_w,per_second";
+constexpr double same_rate = 1e-9;  // a difference by rounding alone
 
 std::string point_line(const DevicePoint& p) {
   return fmt::format(
@@ -31,74 +29,38 @@ std::string point_line(const DevicePoint& p) {
       p.predicted ? fmt::format("{}", p.predicted->value()) : "", p.clock.mhz, p.clock.watts, p.per_second());
 }
 
-// The cells of a line, from the left to the right.
-class PointCells {
- public:
-  PointCells(const std::string& file, int line, std::string_view text) : file_(&file), line_(line), rest_(text) {}
+std::optional<double> number_or_nothing(const CsvTable::Row& row, std::size_t column) {
+  return row.text(column).empty() ? std::nullopt : std::optional(row.number(column));
+}
 
-  std::string_view next() {
-    if (ended_) fail("too few values");
-    const std::size_t end = rest_.find(',');
-    const std::string_view cell = rest_.substr(0, end);
-    ended_ = end == std::string_view::npos;
-    if (!ended_) rest_.remove_prefix(end + 1);
-    return cell;
-  }
-  template <class Table>
-  auto name(const Table& table) {
-    const std::string_view cell = next();
-    for (const auto& [name, value] : table)
-      if (name == cell) return value;
-    fail(fmt::format("{}: unknown", in_quotes(std::string(cell))));
-  }
-  template <class Number>
-  Number number() {
-    const std::string_view cell = next();
-    Number value{};
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    const bool whole = error == std::errc() && end == cell.data() + cell.size();
-    if (!whole || !(value >= 0) || !std::isfinite(static_cast<double>(value)))
-      fail(fmt::format("{}, expected a number from 0 on", in_quotes(std::string(cell))));
-    return value;
-  }
-  std::optional<double> number_or_nothing() {
-    const PointCells before = *this;
-    if (next().empty()) return {};
-    *this = before;
-    return number<double>();
-  }
-  Seconds time() { return Seconds(number<double>()); }
-  void finish() const {
-    if (!ended_) fail("too many values");
-  }
-  [[noreturn]] void fail(const std::string& message) const { throw InputError({*file_, line_, 1, ""}, message); }
-
- private:
-  const std::string* file_;
-  int line_;
-  std::string_view rest_;
-  bool ended_ = false;
-};
-
-DevicePoint read_point(PointCells cells) {
+DevicePoint read_point(const CsvTable& t, const CsvTable::Row& row) {
+  const auto number = [&](std::string_view name) { return row.number(t.column(name)); };
+  const auto count = [&](std::string_view name) { return row.whole(t.column(name), 0); };
   DevicePoint p;
-  p.what = cells.name(device_work_names);
-  p.dtype = cells.name(dtype_names);
-  p.layout = cells.name(product_layout_names);
-  for (long* size : {&p.batch, &p.rows, &p.inner, &p.columns}) *size = cells.number<long>();
-  for (int* count : {&p.heads, &p.kv_heads, &p.blocks, &p.carve_out}) *count = cells.number<int>();
-  p.beside = cells.next();
-  p.flops = cells.number<double>();
-  p.bytes = cells.number<double>();
-  for (Seconds* time : {&p.median, &p.ci95_low, &p.ci95_high}) *time = cells.time();
-  if (p.median <= Seconds(0)) cells.fail("a median of 0, expected a time");
-  p.samples = cells.number<long>();
-  p.kept_speed = cells.number_or_nothing();
-  if (const std::optional<double> time = cells.number_or_nothing()) p.predicted = Seconds(*time);
-  p.clock.mhz = cells.number<double>();
-  p.clock.watts = cells.number<double>();
-  cells.number<double>();  // which the others say too
-  cells.finish();
+  p.what = row.name(t.column("what"), device_work_names);
+  p.dtype = row.name(t.column("dtype"), dtype_names);
+  p.layout = row.name(t.column("layout"), product_layout_names);
+  for (const auto& [name, size] : {std::pair("batch", &p.batch), std::pair("rows", &p.rows),
+                                   std::pair("inner", &p.inner), std::pair("columns", &p.columns)})
+    *size = count(name);
+  for (const auto& [name, size] : {std::pair("heads", &p.heads), std::pair("kv_heads", &p.kv_heads),
+                                   std::pair("blocks", &p.blocks), std::pair("carve_out", &p.carve_out)}) {
+    *size = static_cast<int>(count(name));
+    if (*size != count(name)) row.fail(t.column(name), "too large a number");
+  }
+  p.beside = row.text(t.column("beside"));
+  p.flops = number("flops");
+  p.bytes = number("bytes");
+  p.median = Seconds(number("median_s"));
+  if (p.median <= Seconds(0)) row.fail(t.column("median_s"), "a median of 0, expected a time");
+  p.ci95_low = Seconds(number("ci95_low_s"));
+  p.ci95_high = Seconds(number("ci95_high_s"));
+  p.samples = count("samples");
+  p.kept_speed = number_or_nothing(row, t.column("kept_speed"));
+  if (const auto time = number_or_nothing(row, t.column("predicted_s"))) p.predicted = Seconds(*time);
+  p.clock = {number("clock_mhz"), number("power_w")};
+  if (const double rate = number("per_second"); std::abs(rate - p.per_second()) > same_rate * p.per_second())
+    row.fail(t.column("per_second"), fmt::format("{:.6g}, but the other columns say {:.6g}", rate, p.per_second()));
   return p;
 }
 
@@ -115,17 +77,11 @@ void DevicePointsWriter::add(const DevicePoint& point) {
 }
 
 std::vector<DevicePoint> read_device_points(const std::string& path, FilesRead& files) {
-  std::string text = JsonFile::read_text(path);
-  files[path] = text;
-  text.resize(text.find_last_of('\n') + 1);  // an end of nowhere is -1
+  const CsvTable table(path, files, CsvSource::Growing);
+  if (fmt::format("{}", fmt::join(table.names(), ",")) != point_columns)
+    throw InputError({path, 1, 1, ""}, "no measured points of a device, expected a first line of their names");
   std::vector<DevicePoint> points;
-  int line = 0;
-  for (std::string_view each : lines_of(text)) {
-    if (++line > 1) points.push_back(read_point({path, line, each}));
-    if (line == 1 && each != point_columns)
-      throw InputError({path, 1, 1, ""}, "no measured points of a device, expected a first line of their names");
-  }
-  if (line == 0) throw InputError({path, 1, 1, ""}, "empty, expected measured points of a device");
+  for (const CsvTable::Row& row : table.rows()) points.push_back(read_point(table, row));
   return points;
 }
 

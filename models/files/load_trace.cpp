@@ -1,11 +1,12 @@
 #include "models/files/load_trace.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "models/files/csv.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
 
@@ -30,68 +31,52 @@ constexpr std::array<std::string_view, 2> headers{"step,layer,rank,expert,tokens
 constexpr std::int64_t most_cells = 100'000'000;
 constexpr double most_tables_rows = 1e7;  // of all steps and layers: each costs memory of its own
 
-Fields parse_row(const std::string& file, int line, std::string_view text) {
+Fields read_fields(const CsvTable::Row& row) {
   Fields fields{};
-  const char* at = text.data();
-  const char* const end = at + text.size();
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const auto fail = [&](std::string_view expected) {
-      throw InputError(Location{file, line, static_cast<int>(at - text.data()) + 1, ""}, expected);
-    };
-    const auto [stop, error] = std::from_chars(at, end, fields[i]);
-    const bool last = i + 1 == fields.size();
-    if (error != std::errc() || fields[i] < 0) fail("expected a whole number from 0 on");
-    if (!last && fields[i] >= most_cells) fail(fmt::format("{}, expected an index below {}", fields[i], most_cells));
-    at = stop;
-    if (last ? at != end : (at == end || *at != ',')) fail(last ? "expected the end of the line" : "expected a comma");
-    ++at;
+    fields[i] = row.whole(i, 0);
+    if (i + 1 < fields.size() && fields[i] >= most_cells)
+      row.fail(i, fmt::format("{}, expected an index below {}", fields[i], most_cells));
   }
   return fields;
 }
 
 struct Row {
   Fields fields;
-  int line;
+  Location place;
 };
 
 // A jump from step 3 to step 65,536 would be that many steps without a token.
-void require_every_step(const std::string& file, std::vector<Row> rows) {
+void require_every_step(std::vector<Row> rows) {
   std::ranges::stable_sort(rows, {}, [](const Row& row) { return row.fields[0]; });
   std::int64_t next = 0;
   for (const Row& row : rows) {
     if (row.fields[0] > next)
-      throw InputError(Location{file, row.line, 1, ""},
-                       fmt::format("step {}, but step {} has no row", row.fields[0], next));
+      throw InputError(row.place, fmt::format("step {}, but step {} has no row", row.fields[0], next));
     next = row.fields[0] + 1;
   }
 }
 
-std::vector<TraceStep> parse_csv(const std::string& file, std::string_view text) {
-  const std::vector<std::string_view> lines = lines_of(text);
-  if (lines.empty() || std::ranges::find(headers, lines.front()) == headers.end())
+std::vector<TraceStep> read_csv(const std::string& file, FilesRead& files) {
+  const CsvTable table(file, files);
+  if (std::ranges::find(headers, fmt::format("{}", fmt::join(table.names(), ","))) == headers.end())
     throw InputError(Location{file, 1, 1, ""}, fmt::format("expected the header {} or {}", headers[0], headers[1]));
   std::vector<Row> rows;
   Fields size{};
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    if (lines[i].empty()) continue;
-    const int line = static_cast<int>(i) + 1;
-    rows.push_back({parse_row(file, line, lines[i]), line});
+  for (const CsvTable::Row& each : table.rows()) {
+    rows.push_back({read_fields(each), each.place(0)});
     double cells = 1;
     for (std::size_t f = 0; f < 4; ++f) {
       size[f] = std::max(size[f], rows.back().fields[f] + 1);
       cells *= static_cast<double>(size[f]);
     }
     if (cells / static_cast<double>(size[3]) > most_tables_rows)
-      throw InputError(
-          Location{file, line, 1, ""},
-          fmt::format("the steps, layers and ranks so far are {:.3g} rows of tables, expected at most {:.3g}",
-                      cells / static_cast<double>(size[3]), most_tables_rows));
+      each.fail(0, fmt::format("the steps, layers and ranks so far are {:.3g} rows of tables, expected at most {:.3g}",
+                               cells / static_cast<double>(size[3]), most_tables_rows));
     if (cells > most_cells)
-      throw InputError(Location{file, line, 1, ""},
-                       fmt::format("the indices so far span {:.3g} cells, expected at most {}", cells, most_cells));
+      each.fail(0, fmt::format("the indices so far span {:.3g} cells, expected at most {}", cells, most_cells));
   }
-  if (rows.empty()) throw InputError(Location{file, 1, 1, ""}, "no rows, expected at least one");
-  require_every_step(file, rows);
+  require_every_step(rows);
   const auto at = [](std::int64_t index) { return static_cast<std::size_t>(index); };
   const LoadTable empty(at(size[2]), std::vector<double>(at(size[3])));
   std::vector<TraceStep> steps(at(size[0]), TraceStep{{}, {}, {}, {}, std::vector<LoadTable>(at(size[1]), empty)});
@@ -123,11 +108,7 @@ std::vector<LoadTable> read_load_tables(const JsonReader& json) {
 }
 
 std::vector<TraceStep> load_trace(const std::string& name, FilesRead& files) {
-  if (name.ends_with(".csv")) {
-    std::string text = JsonFile::read_text(name);
-    files[name] = text;
-    return parse_csv(name, text);
-  }
+  if (name.ends_with(".csv")) return read_csv(name, files);
   const JsonFile file = open_input(trace_input, name, {}, files);
   std::vector<TraceStep> steps;
   for (const JsonReader& step : JsonReader(file).at("steps").elements()) steps.push_back(read_step(step));

@@ -87,13 +87,15 @@ TEST_CASE("A file of points that was cut off has those before; anything else is 
   };
   refused("what,", "who,", "bad.csv:1:1: no measured points of a device");
   refused("\nproduct", "\nquotient", "bad.csv:2:1: \"quotient\": unknown");
-  refused(",320,", ",-320,", "bad.csv:2:1: \"-320\", expected a number from 0 on");
-  refused(",320,", ",inf,", "bad.csv:2:1: \"inf\"");
-  refused(",0.625,", ",0.625,0.25,", "bad.csv:3:1: too many values");
-  refused(",12,,", ",12,", "bad.csv:2:1: too few values");
-  refused("0.00015,", "0,", "bad.csv:2:1: a median of 0");
+  refused(",320,", ",-320,", "bad.csv:2:33: \"-320\", expected a whole number from 0 on");
+  refused(",320,", ",inf,", "bad.csv:2:33: \"inf\"");
+  refused(",0.625,", ",0.625,0.25,", "bad.csv:3:114: 24 values, but the first line names 23");
+  refused(",12,,", ",12,", "bad.csv:2:114: 22 values");
+  refused("0.00015,", "0,", "bad.csv:2:70: a median of 0");
+  // One column says what two others do.
+  refused("0.00015,", "0.0003,", "bad.csv:2:114: 5.72662e+14, but the other columns say 2.86331e+14");
   folder.write("empty.csv", "");
-  CHECK_THROWS_WITH(read_device_points("empty.csv", files), StartsWith("empty.csv:1:1: empty"));
+  CHECK_THROWS_WITH(read_device_points("empty.csv", files), StartsWith("empty.csv:1:1: no measured points"));
   CHECK_THROWS_AS(read_device_points("none.csv", files), InputError);
   CHECK_THROWS_AS(DevicePointsWriter("none/p.csv"), InputError);
 }

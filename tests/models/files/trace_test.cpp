@@ -56,9 +56,9 @@ TEST_CASE("A step may give a size or a capacity factor and no loads") {
                     Contains("1: this step of t.json has no loads of experts"));
 }
 
-TEST_CASE("A CSV trace may leave out what is 0") {
+TEST_CASE("A CSV trace may leave out what is 0, and its last line its end") {
   const TemporaryFolder folder;
-  const auto steps = read(folder, "t.csv", "step,layer,rank,expert,tokens\n0,0,0,1,5\n0,0,1,0,7\r\n1,0,0,0,3\n");
+  const auto steps = read(folder, "t.csv", "step,layer,rank,expert,tokens\n0,0,0,1,5\n0,0,1,0,7\r\n1,0,0,0,3");
   REQUIRE(steps.size() == 2);
   CHECK(steps[0].layers == std::vector<LoadTable>{{{0, 5}, {7, 0}}});
   CHECK(steps[1].layers == std::vector<LoadTable>{{{3, 0}, {0, 0}}});
@@ -77,14 +77,16 @@ TEST_CASE("What is wrong in a trace is refused at its place") {
     CHECK_THROWS_WITH(read(folder, name, text), Contains(message));
   };
   const std::string header = "step,layer,rank,expert,tokens\n";
-  refused("t.csv", "", "t.csv:1:1: expected the header step,layer,rank,expert,tokens or step,layer,rank,peer,bytes");
+  refused("t.csv", "", "t.csv:1:1: no rows");
+  refused("t.csv", "step,layer,rank\n0,0,0\n",
+          "t.csv:1:1: expected the header step,layer,rank,expert,tokens or step,layer,rank,peer,bytes");
   refused("t.csv", header, "t.csv:1:1: no rows");
-  refused("t.csv", header + "0,0,0,1,5\n0,0,x,1,5\n", "t.csv:3:5: expected a whole number from 0 on");
-  refused("t.csv", header + "0,0,0,-1,5\n", "t.csv:2:7: expected a whole number from 0 on");
+  refused("t.csv", header + "0,0,0,1,5\n0,0,x,1,5\n", "t.csv:3:5: \"x\", expected a whole number from 0 on");
+  refused("t.csv", header + "0,0,0,-1,5\n", "t.csv:2:7: \"-1\", expected a whole number from 0 on");
   refused("t.csv", header + "0,0,9223372036854775807,1,5\n",
           "t.csv:2:5: 9223372036854775807, expected an index below 100000000");
-  refused("t.csv", header + "0,0,0,1\n", "t.csv:2:8: expected a comma");
-  refused("t.csv", header + "0,0,0,1,5,6\n", "t.csv:2:10: expected the end of the line");
+  refused("t.csv", header + "0,0,0,1\n", "t.csv:2:7: 4 values, but the first line names 5");
+  refused("t.csv", header + "0,0,0,1,5,6\n", "t.csv:2:11: 6 values, but the first line names 5");
   refused("t.csv", header + "0,0,9999999,99999,5\n", "t.csv:2:1: the indices so far span 1e+12 cells");
   refused("t.csv", header + "0,9999,9999,0,5\n",
           "t.csv:2:1: the steps, layers and ranks so far are 1e+08 rows of tables");
