@@ -14,7 +14,9 @@
 #include "models/base/names.hpp"
 #include "models/files/measurements.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/kernel_agreement.hpp"
 #include "models/price/kernel_fit.hpp"
+#include "models/price/peak_rates.hpp"
 #include "reports/text/text_table.hpp"
 
 namespace dovetail::bench {
@@ -31,6 +33,50 @@ std::string sizes_text(const KernelShape& shape) {
   std::vector<std::string> sizes;
   for (std::size_t i = 0; i < names.size(); ++i) sizes.push_back(fmt::format("{} {}", names[i], shape.size[i]));
   return fmt::format("{}", fmt::join(sizes, ", "));
+}
+
+// --- whether times can be true ---
+
+void require_possible(const MeasuredKernels& measured, const Hardware& hardware) {
+  for (std::size_t i = 0; i < measured.kernels.size(); ++i) {
+    const auto& [shape, time] = measured.kernels[i];
+    if (const auto claim = beyond_peak(shape, measured.dtype, time, hardware))
+      throw InputError(measured.places[i], *claim);
+  }
+}
+
+std::string microseconds(Seconds time) {
+  return fmt::format("{:.6g} us", time.value() * 1e6);
+}
+
+void require_one_kernel(const MeasuredKernels& measured) {
+  const auto found = larger_but_faster(measured.kernels);
+  if (!found) return;
+  const auto& [slower, faster] = std::pair(measured.kernels[found->slower], measured.kernels[found->faster]);
+  throw InputError(
+      measured.places[found->slower],
+      fmt::format("{} in {} take {}, but {} take {} (line {}): no one kernel does both, expected the times "
+                  "of one, undisturbed",
+                  sizes_text(slower.shape), name_in(dtype_names, measured.dtype), microseconds(slower.time),
+                  sizes_text(faster.shape), microseconds(faster.time), measured.places[found->faster].line));
+}
+
+// Products in half precision, of the same folder or else of the base.
+std::vector<MeasuredKernel> in_half(const std::vector<MeasuredKernels>& all, const Calibration& base, KernelKind kind) {
+  for (const MeasuredKernels& measured : all)
+    if (is_half(measured.dtype) && measured.kernels.front().shape.kind == kind) return measured.kernels;
+  const KernelTable* table = find_table(base.tables, kind, DType::Bf16);
+  return table == nullptr ? std::vector<MeasuredKernel>{} : table->points();
+}
+
+void require_cheaper(const MeasuredKernels& fp8, const std::vector<MeasuredKernel>& half) {
+  const auto found = dearer_in_fp8(fp8.kernels, half);
+  if (!found) return;
+  throw InputError(fp8.places[found->slower],
+                   fmt::format("{} in fp8, but {} in half precision: no one kernel of {} does both, expected times "
+                               "without those of the host, and of one kernel",
+                               microseconds(fp8.kernels[found->slower].time), microseconds(half[found->faster].time),
+                               sizes_text(half[found->faster].shape)));
 }
 
 }  // namespace
@@ -53,9 +99,14 @@ std::size_t Keep::of(std::size_t shapes) const {
 
 void add_measured_kernels(Calibration& calibration, const MeasurementsRequest& request, FilesRead& files) {
   bool any = false;
-  for (const MeasuredKernels& measured : read_measurements(request.folder, files)) {
+  const std::vector<MeasuredKernels> all = read_measurements(request.folder, files);
+  for (const MeasuredKernels& measured : all) {
     if (request.dtype && measured.dtype != *request.dtype) continue;
     any = true;
+    if (calibration.hardware) require_possible(measured, *calibration.hardware);
+    require_one_kernel(measured);
+    const KernelKind kind = measured.kernels.front().shape.kind;
+    if (computes(kind) && measured.dtype == DType::Fp8) require_cheaper(measured, in_half(all, calibration, kind));
     KernelTable table = fit_table(measured.dtype, measured.kernels, request.keep.of(measured.kernels.size()));
     table.provenance = {Origin::Measured, fmt::format("{}; {} of {} measured shapes", request.source,
                                                       table.points().size(), measured.kernels.size())};

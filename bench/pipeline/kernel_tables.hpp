@@ -34,8 +34,9 @@ struct MeasurementsRequest {
   Keep keep;
 };
 
-// Replaces the tables of the calibration that the folder measures. Throws as read_measurements, and where nothing in
-// the folder is in the format asked for.
+// Replaces the tables of the calibration that the folder measures. Throws as read_measurements, where nothing in the
+// folder is in the format asked for, and at times that the calibration's hardware cannot reach or that no one kernel
+// has (peak_rates.hpp, kernel_agreement.hpp).
 void add_measured_kernels(Calibration& calibration, const MeasurementsRequest& request, FilesRead& files);
 
 // A row for each table: what it holds, and its errors on shapes that were held back.

@@ -33,8 +33,12 @@ constexpr Names<DType, 4> element_formats{
     {{"half", DType::Fp16}, {"bfloat16", DType::Bf16}, {"float", DType::Fp32}, {"fp8", DType::Fp8}}};
 constexpr std::int64_t node_ranks = 8;  // of the machines on which DeepEP was measured
 
+struct TimeAt {
+  Seconds time;
+  Location place;
+};
 // Shapes of one kind, in one format.
-using Fastest = std::map<std::pair<KernelKind, DType>, std::map<KernelShape, Seconds>>;
+using Fastest = std::map<std::pair<KernelKind, DType>, std::map<KernelShape, TimeAt>>;
 
 // One row: its format and shape; nothing where it measures something else than kernels of plans.
 struct Reading {
@@ -106,8 +110,9 @@ Fastest read_rows(const CsvTable& table, ReadRow read, std::string_view time_col
     if (!reading) continue;
     const Seconds seconds(row.number(time) * 1e-6);
     if (!(seconds > Seconds(0))) row.fail(time, "0, expected a time");
-    const auto [found, first] = fastest[{reading->shape.kind, reading->dtype}].try_emplace(reading->shape, seconds);
-    if (!first) found->second = std::min(found->second, seconds);
+    const TimeAt here{seconds, row.place(time)};
+    const auto [found, first] = fastest[{reading->shape.kind, reading->dtype}].try_emplace(reading->shape, here);
+    if (!first && seconds < found->second.time) found->second = here;
   }
   return fastest;
 }
@@ -136,8 +141,11 @@ std::vector<MeasuredKernels> read_measurements(const std::filesystem::path& fold
     if (!std::filesystem::exists(path)) continue;
     const CsvTable table(path, files);
     for (const auto& [of, shapes] : read_rows(table, read, time)) {
-      MeasuredKernels& kernels = all.emplace_back(MeasuredKernels{of.second, {}, path});
-      for (const auto& [shape, seconds] : shapes) kernels.kernels.push_back({shape, seconds});
+      MeasuredKernels& kernels = all.emplace_back(MeasuredKernels{of.second, {}, {}});
+      for (const auto& [shape, fastest] : shapes) {
+        kernels.kernels.push_back({shape, fastest.time});
+        kernels.places.push_back(fastest.place);
+      }
     }
   }
   if (all.empty()) throw InputError(fmt::format("{}: no measurements, expected {} in it", folder.string(), file_names));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/dtype.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/price/kernel_table.hpp"
 
@@ -14,7 +15,7 @@ namespace dovetail {
 struct MeasuredKernels {
   DType dtype = DType::Bf16;
   std::vector<MeasuredKernel> kernels;  // of one kind, each shape once: the fastest of the kernels that ran it
-  std::string file;
+  std::vector<Location> places;         // of their times
 };
 
 // Files that a folder lacks are left out. Throws InputError with file, line and column for what cannot be read, for a

@@ -28,6 +28,9 @@ void read_peer_times(const JsonReader& json, Times& to) {
   if (ends.size() != 2) json.fail("ci95_s", "expected the two ends of an interval");
   to.ci95_low = Seconds(ends[0].number(0));
   to.ci95_high = Seconds(ends[1].number(0));
+  if (to.median < to.ci95_low || to.median > to.ci95_high)
+    json.fail("median_s", fmt::format("{} s, outside of its interval of {} to {} s", to.median.value(),
+                                      to.ci95_low.value(), to.ci95_high.value()));
   to.clock = {json.number_or("clock_mhz", 0, 0), json.number_or("power_w", 0, 0)};
 }
 
@@ -47,6 +50,8 @@ PeerPoint read_peer_product(const JsonReader& json) {
   p.columns = json.long_integer("columns", 1);
   p.flops = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.rows) * static_cast<double>(p.inner) *
             static_cast<double>(p.columns);
+  if (const double told = json.number_or("flops", p.flops, 0); told != p.flops)
+    json.fail("flops", fmt::format("{}, but the sizes make {}", told, p.flops));
   return {fmt::format("{}, {}", json.string("product"), json.string("pass")), p};
 }
 

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <regex>
 
 #include "models/base/errors.hpp"
+#include "models/base/json/json_file.hpp"
 #include "models/files/input_file.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
@@ -46,19 +48,63 @@ std::string complaint(const std::string& text) {
   return "none";
 }
 
-// A test of 2 nodes as current versions print it, one size a line: alpha 20 us, `rate` bytes a us.
-std::string output_of(const std::string& program, double rate, int ranks_per_node = 2) {
+// As nccl-tests define counts of elements, here of 4 bytes, and the bus bandwidth.
+struct Columns {
+  bool count_of_one_rank = false;
+  double bus_share = 1;
+};
+Columns columns_of(std::string_view program, int ranks) {
+  const double others = 1 - 1.0 / ranks;
+  if (program.empty() || program.starts_with("all_reduce")) return {false, 2 * others};
+  if (program.starts_with("sendrecv")) return {};
+  return {true, others};
+}
+
+std::string row_of(std::string_view program, double size, double us, int ranks) {
+  const auto [of_one_rank, share] = columns_of(program, ranks);
+  return fmt::format("{} {} float none -1 {:.4f} {:.2f} {:.2f} 0 1.0 1.0 1.0 0\n", size,
+                     size / 4 / (of_one_rank ? ranks : 1), us, size / us / 1e3, share * size / us / 1e3);
+}
+
+const std::string header =
+    "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong\n";
+
+// The devices of 2 nodes, one for each rank.
+std::string devices_of(int ranks_per_node) {
+  std::string text;
+  for (int rank = 0; rank < 2 * ranks_per_node; ++rank)
+    text += fmt::format("#  Rank {:2} Group  0 Pid {} on node-{} device {:2} [0000:10:00] GPU\n", rank, 100 + rank,
+                        rank / ranks_per_node, rank % ranks_per_node);
+  return text;
+}
+
+// A test as current versions print it, one size a line: alpha 20 us, `rate` bytes a us.
+std::string output_of(const std::string& program, double rate, int ranks_per_node = 2,
+                      const std::vector<double>& sizes = {1024, 8192, 65536}) {
   std::string text = "# nccl-tests version 2.17.6\n";
   if (!program.empty()) text += "# Collective test starting: " + program + "\n";
   text +=
-      "# nThread 1 nGpus 1 minBytes 1024 maxBytes 65536 step: 8(factor) warmup iters: 5 iters: 20\n# Using devices\n";
-  for (int rank = 0; rank < 2 * ranks_per_node; ++rank)
-    text += fmt::format("#  Rank {:2} Group  0 Pid {} on node-{} device  0 [0000:10:00] GPU\n", rank, 100 + rank,
-                        rank / ranks_per_node);
-  text += "#       size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong\n";
-  for (double size : {1024, 8192, 65536})
-    text += fmt::format("{} 16 float none -1 {:.4f} 1.0 1.0 0 1.0 1.0 1.0 0\n", size, 20 + size / rate);
+      "# nThread 1 nGpus 1 minBytes 1024 maxBytes 65536 step: 8(factor) warmup iters: 5 iters: 20\n# Using devices\n" +
+      devices_of(ranks_per_node) + header;
+  for (const double size : sizes) text += row_of(program, size, 20 + size / rate, 2 * ranks_per_node);
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.0\n#\n";
+}
+
+// The same without some of its lines, those of ranks from `first` to `last`.
+std::string without_ranks(const std::string& text, int first, int last) {
+  std::string left;
+  for (const std::string_view line : lines_of(text)) {
+    const std::size_t rank = line.find("Rank ");
+    const int number = rank == std::string_view::npos ? -1 : std::stoi(std::string(line.substr(rank + 5)));
+    if (number < first || number > last) left += std::string(line) + "\n";
+    if (number == first) left += "......\n";
+  }
+  return left;
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  text.replace(text.find(from), from.size(), to);
+  return text;
 }
 
 std::string tagged(const std::string& tag, const std::string& text) {
@@ -66,9 +112,6 @@ std::string tagged(const std::string& tag, const std::string& text) {
   for (std::string_view line : lines_of(text)) all += tag + std::string(line) + "\n";
   return all;
 }
-
-const std::string header =
-    "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong\n";
 
 }  // namespace
 
@@ -80,9 +123,9 @@ TEST_CASE("nccl-tests as text: ranks, nodes and times out of place") {
   CHECK(run.ranks == 16);
   CHECK(run.nodes == 2);
   CHECK(run.members_per_node == 8);
-  REQUIRE(run.times.size() == 6);
-  CHECK(run.times[2].size == 1048576);
-  CHECK(run.times[2].time.value() == Approx(82.43e-6));  // 30 + 1048576 / 20000 = 82.4288 us; in place 90.67
+  REQUIRE(run.rows.size() == 6);
+  CHECK(run.rows[2].size == 1048576);
+  CHECK(run.rows[2].us.value == Approx(82.43));  // 30 + 1048576 / 20000 = 82.4288 us; in place 90.67
 }
 
 TEST_CASE("nccl-tests as JSON: one device for each process, whatever its ranks") {
@@ -91,8 +134,8 @@ TEST_CASE("nccl-tests as JSON: one device for each process, whatever its ranks")
   CHECK(run.collective == Collective::AllGather);
   CHECK(run.ranks == 8);  // two processes of 4 GPUs
   CHECK(run.nodes == 1);
-  REQUIRE(run.times.size() == 6);
-  CHECK(run.times[0].time.value() == Approx(15.32768e-6));  // 15 + 65536 / 200000 us
+  REQUIRE(run.rows.size() == 6);
+  CHECK(run.rows[0].us.value == Approx(15.32768));  // 15 + 65536 / 200000 us
 }
 
 TEST_CASE("fits of nccl-tests replace a calibration's collectives on their links") {
@@ -132,12 +175,12 @@ TEST_CASE("older texts: no collective, no root, a blank where nothing is reduced
   CHECK_FALSE(run.collective);
   CHECK(run.ranks == 2);
   CHECK(run.nodes == 1);
-  REQUIRE(run.times.size() == 2);  // not that of no bytes
-  CHECK(run.times[0].time.value() == Approx(10e-6));
-  CHECK(run.times[1].time.value() == Approx(12e-6));
+  REQUIRE(run.rows.size() == 2);  // not that of no bytes
+  CHECK(run.rows[0].us.value == Approx(10));
+  CHECK(run.rows[1].us.value == Approx(12));
   Calibration c;
   CHECK_THROWS_WITH(merge_nccl_tests(c, {&run, 1}, {}, {}), Catch::Contains("add --collective"));
-  merge_nccl_tests(c, {&run, 1}, Collective::AllReduce, LinkKind::Inter);
+  merge_nccl_tests(c, {&run, 1}, Collective::AllGather, LinkKind::Inter);
   CHECK(c.collectives.at(0).link == LinkKind::Inter);
   CHECK(c.collectives.at(0).beta.value() == Approx(2e-6 / 1024));  // 10 us to 12 us in 1024 bytes
 }
@@ -174,7 +217,7 @@ TEST_CASE("tags of mpirun and srun stand before the lines") {
     CHECK(run.collective == Collective::AllToAll);
     CHECK(run.ranks == 4);
     CHECK(run.members_per_node == 2);
-    CHECK(run.times.size() == 3);
+    CHECK(run.rows.size() == 3);
   }
   CHECK(complaint("[1,0]<stdout>:" + header + "[1,0]<stdout>:8 2 float sum -1 fast 0.1 0.1 0\n") ==
         "out.txt:2:32: \"fast\": expected a time in us");
@@ -212,10 +255,87 @@ TEST_CASE("where ranks are goes into the entry: one on each node is another plac
   CHECK_THROWS_WITH(merge_nccl_tests(c, runs, {}, {}), Catch::Contains("how many ranks each node has"));
 }
 
+TEST_CASE("a shortened list of devices is completed where counts and devices leave one answer") {
+  FilesRead files;
+  const NcclTestsRun shortened = sample("alltoall-shortened.txt", files);  // of 64 ranks it lists 0 to 2 and 61 to 63
+  CHECK(shortened.ranks == 64);
+  CHECK(shortened.nodes == 8);
+  CHECK(shortened.members_per_node == 8);
+  // An all-reduce counts the same elements for any number of ranks; its bandwidths tell 16 from 17.
+  const std::string reduced = output_of("all_reduce_perf", 10000, 8, {65536, 1073741824});
+  CHECK(read(without_ranks(reduced, 3, 12)).ranks == 16);
+  CHECK(read(without_ranks(reduced, 3, 12)).members_per_node == 8);
+  // Small sizes do not; devices that are each the first of their process say nothing of nodes; a send has no ratio.
+  CHECK_THAT(complaint(without_ranks(output_of("all_reduce_perf", 1000, 8), 3, 12)),
+             Catch::Contains("has 6 of 16 ranks and leaves open how many each node has"));
+  CHECK_THAT(complaint(without_ranks(
+                 std::regex_replace(output_of("alltoall_perf", 1000, 8), std::regex("device .."), "device 0"), 3, 12)),
+             Catch::Contains("has 6 of 16 ranks and leaves open how many each node has"));
+  CHECK_THAT(complaint(without_ranks(output_of("sendrecv_perf", 1000, 8), 3, 12)),
+             Catch::StartsWith("out.txt:9:1: the list of devices has 6 of 16 ranks"));
+}
+
+TEST_CASE("parts of an output that disagree are refused at their place") {
+  for (const std::string program : {"alltoall_perf", "all_gather_perf", "reduce_scatter_perf"}) {
+    const std::string text = output_of(program, 1000, 8);
+    CHECK(complaint(text) == "none");
+    // The ranks of a node are missing, and those that are left count up.
+    CHECK_THAT(complaint(without_ranks(text, 8, 15)),
+               Catch::Contains(": 8 ranks in the list of devices, but the counts of elements are those of 16"));
+    CHECK_THAT(complaint(replaced(text, "8192 128 ", "8192 256 ")), Catch::Contains("do not make 8192 bytes of "));
+    CHECK_THAT(complaint(replaced(text, " float ", " flat ")), Catch::Contains("\"flat\": no type of nccl-tests"));
+  }
+  const std::string reduced = output_of("all_reduce_perf", 1000, 8);
+  CHECK_THAT(complaint(without_ranks(reduced, 8, 15)),
+             Catch::Contains("bus bandwidth 0.54 of 0.29 GB/s, but that of all_reduce among 8 ranks is 1.75 times"));
+  CHECK_THAT(complaint(replaced(reduced, "8192 2048 ", "8192 1024 ")),
+             Catch::Contains("1024 elements of 4 bytes do not make 8192 bytes of all_reduce"));
+  FilesRead files;
+  CHECK_THROWS_WITH(
+      read_nccl_tests(samples + "alltoall-seconds.txt", files),
+      Catch::Contains(":26:1: 3.328e-05 us for 65536 bytes are 1.969e+06 GB/s, but the output says 1.97"));
+}
+
+TEST_CASE("parts of a JSON output that disagree are refused too") {
+  FilesRead files;
+  const std::string text = JsonFile::read_text(samples + "all_gather.json");
+  CHECK(complaint(text) == "none");
+  CHECK(read(replaced(text, "\"ngpus\": 4", "\"ngpus\": 2")).ranks == 8);  // devices 0, 1, 4 and 5 of one node
+  CHECK_THAT(complaint(replaced(text, "\"ngpus\": 4", "\"ngpus\": 8")),
+             Catch::Contains("/config/devices/1: rank 4 is listed twice"));
+  CHECK_THAT(complaint(replaced(replaced(text, "\"ngpus\": 4", "\"ngpus\": 2"), "\"node-a\", \"device\": 4",
+                                "\"node-b\", \"device\": 0")),
+             Catch::Contains("/config/devices/1: the list of devices has 4 of 8 ranks"));
+  CHECK_THAT(
+      complaint(replaced(text, "\"count\": 8192", "\"count\": 4096")),
+      Catch::Contains("/results/1: 4096 elements of 4 bytes do not make 262144 bytes of all_gather among 8 ranks"));
+  CHECK_THAT(complaint(replaced(text, "\"bus_bw\": 3.741205", "\"bus_bw\": 3.207")),
+             Catch::Contains("/results/0: bus bandwidth 3.207 of 4.276 GB/s"));
+  CHECK_THAT(complaint(replaced(text, "\"time\": 15.32768", "\"time\": 0.01532768")),
+             Catch::Contains("/results/0: 0.0153277 us for 65536 bytes are 4276 GB/s, but the output says 4.276"));
+}
+
+TEST_CASE("times in which the base's links cannot carry so much are refused") {
+  FilesRead files;
+  Calibration c = load_calibration("dgx-h100", files);
+  // 2 x 8 ranks, 15/16 of what they send leaves each; half a node's 64 KiB in 20.07 us are no problem, 500 MB are one.
+  const auto merge = [&](double size, LinkKind link) {
+    const NcclTestsRun run = read("# Collective test starting: alltoall_perf\n" + devices_of(8) + header +
+                                  row_of("alltoall", 1024, 20, 16) + row_of("alltoall", size, 900, 16));
+    merge_nccl_tests(c, {&run, 1}, {}, link);
+  };
+  CHECK_NOTHROW(merge(65536000, LinkKind::Inter));
+  CHECK_THROWS_WITH(
+      merge(524288000, LinkKind::Inter),
+      Catch::StartsWith("out.txt:20:1: ") && Catch::Contains("through the network cards of a node, above"));
+  CHECK_THROWS_WITH(merge(524288000, LinkKind::Intra),
+                    Catch::Contains("from a GPU to others of its node, above the 450 GB/s"));
+}
+
 TEST_CASE("times far from a line are told") {
-  const NcclTestsRun run = read("# Collective test starting: sendrecv_perf\n" + header +
-                                "8 2 float none -1 9 0 0 0\n16 2 float none -1 900 0 0 0\n"
-                                "32 2 float none -1 9 0 0 0\n64 2 float none -1 500 0 0 0\n");
+  const NcclTestsRun run =
+      read("# Collective test starting: sendrecv_perf\n" + header + row_of("sendrecv", 8, 9, 2) +
+           row_of("sendrecv", 16, 900, 2) + row_of("sendrecv", 32, 9, 2) + row_of("sendrecv", 64, 500, 2));
   Calibration c;
   merge_nccl_tests(c, {&run, 1}, {}, LinkKind::Inter);
   CHECK(c.collectives.front().provenance.fits_badly());

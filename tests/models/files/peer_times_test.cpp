@@ -56,6 +56,8 @@ TEST_CASE("Wrong values in files of PyTorch's times are refused at their place")
   refused("/measurements/0/pass", "sideways", "/measurements/0/pass");
   refused("/measurements/0/median_s", 0, "/measurements/0/median_s");
   refused("/measurements/0/ci95_s", {1, 2, 3}, "the two ends of an interval");
+  refused("/measurements/0/median_s", 0.7, "/measurements/0/median_s: 0.7 s, outside of its interval of 0.4 to 0.6 s");
+  refused("/measurements/0/flops", 8192, "/measurements/0/flops: 8192, but the sizes make 16384");
   refused("/measurements/1/heads", 0, "/measurements/1/heads");
   refused("/measurements/2/bytes", 4097, "expected whole elements of two bytes");
   refused("/measurements/2/kind", "swap", "/measurements/2/kind");
