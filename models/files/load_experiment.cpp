@@ -29,6 +29,7 @@ constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
 
 // The calibration whose costs a cluster without one takes, adapted to its hardware.
 constexpr const char* derive_from = "dgx-h100";
+constexpr std::string_view calibration_settings = "calibration.";
 
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
@@ -288,13 +289,19 @@ bool sets(const ExperimentRequest& request, std::string_view key) {
   return std::ranges::any_of(request.set, [&](const std::string& option) { return option.starts_with(key); });
 }
 
-CostsSet costs_set(const ExperimentRequest& request) {
-  constexpr std::string_view calibration = "calibration.";
-  CostsSet set;
-  for (const std::string& option : request.set)
-    if (option.starts_with(calibration))
-      set.places.push_back(option.substr(calibration.size(), option.find('=') - calibration.size()));
-  return set;
+// The calibration without what options set in it; an empty one where it cannot be read without.
+Calibration calibration_before(ExperimentRequest request, const std::string& fallback) {
+  std::erase_if(request.set, [](const std::string& option) { return option.starts_with(calibration_settings); });
+  Calibration before;
+  try {
+    FilesRead seen;
+    ExperimentFile(request, seen)
+        .read_part(calibration_input, fallback, seen,
+                   [&](const JsonReader& json, const std::string&) { before = read_calibration(json); });
+  } catch (const InputError&) {
+    return {};
+  }
+  return before;
 }
 
 ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFile& file, FilesRead& files) {
@@ -306,15 +313,17 @@ ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFil
   file.read_part(model_input, "", files,
                  [&](const JsonReader& json, const std::string&) { parts.model = read_model(json); });
   const bool derived = parts.cluster.calibration.empty() && !file.reader().has("calibration");
-  file.read_part(calibration_input, derived ? derive_from : parts.cluster.calibration, files,
-                 [&](const JsonReader& json, const std::string&) {
-                   Calibration& calibration = parts.calibration.edit();
-                   calibration = read_calibration(json);
-                   if (derived)
-                     calibration.adapted.push_back(fmt::format("{} names no calibration: its costs are derived from {}",
-                                                               parts.cluster.name, derive_from));
-                   adapt(calibration, parts.cluster, costs_set(request));
-                 });
+  const std::string fallback = derived ? derive_from : parts.cluster.calibration;
+  file.read_part(calibration_input, fallback, files, [&](const JsonReader& json, const std::string&) {
+    Calibration& calibration = parts.calibration.edit();
+    calibration = read_calibration(json);
+    if (derived)
+      calibration.adapted.push_back(
+          fmt::format("{} names no calibration: its costs are derived from {}", parts.cluster.name, derive_from));
+    const bool set = sets(request, calibration_settings);
+    const Calibration before = set ? calibration_before(request, fallback) : calibration;
+    adapt(calibration, parts.cluster, before);
+  });
   return parts;
 }
 

@@ -1,11 +1,14 @@
 #include "models/price/hardware.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
+#include "models/base/dtype.hpp"
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
 #include "models/price/collective_price.hpp"
@@ -20,41 +23,107 @@ void assume(Provenance& provenance, double times) {
   provenance.source += fmt::format(", rate x {:.4g} for other hardware", times);
 }
 
-std::string place(std::string_view list, std::size_t i, std::string_view value = {}) {
-  return fmt::format("{}.{}{}{}", list, i, value.empty() ? "" : ".", value);
+// The entry for the same work in another calibration. Null: it has none.
+const GemmCost* same_entry(const Calibration& other, const GemmCost& cost) {
+  return gemm_cost(other, cost.dtype);
+}
+
+const CollectiveCost* same_entry(const Calibration& other, const CollectiveCost& cost) {
+  const auto found = std::ranges::find_if(other.collectives, [&](const CollectiveCost& c) {
+    return c.collective == cost.collective && c.link == cost.link && c.gpus == cost.gpus &&
+           c.members_per_node == cost.members_per_node;
+  });
+  return found == other.collectives.end() ? nullptr : &*found;
+}
+
+template <class Cost>
+bool keeps_rate(const Calibration& before, const Cost& cost) {
+  const Cost* was = same_entry(before, cost);
+  return was != nullptr && was->beta == cost.beta;
+}
+
+bool keeps_times(const Calibration& before, const GemmCost& cost) {
+  return keeps_rate(before, cost) && same_entry(before, cost)->alpha == cost.alpha;
+}
+
+bool keeps_times(const Calibration& before, const CollectiveCost& cost) {
+  if (!keeps_rate(before, cost)) return false;
+  const auto waits = [](const CollectiveCost& c) {
+    const Latency latency = c.latency.value_or(Latency{});
+    return std::tuple(c.alpha, c.latency.has_value(), latency.hops, latency.inside, latency.between);
+  };
+  return waits(*same_entry(before, cost)) == waits(cost);
+}
+
+// Removes tables; their names.
+template <class Which>
+std::string forget(std::vector<KernelTable>& tables, const Which& which) {
+  std::vector<std::string> names;
+  std::erase_if(tables, [&](const KernelTable& table) {
+    if (!which(table)) return false;
+    names.push_back(
+        fmt::format("{} in {}", name_in(kernel_kind_names, table.kind()), name_in(dtype_names, table.dtype())));
+    return true;
+  });
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Both halves share tables.
+void forget_contradicted_products(Calibration& c, const Calibration& before) {
+  for (const GemmCost& gemm : c.gemms) {
+    if (keeps_times(before, gemm)) continue;
+    const std::string names = forget(c.tables, [&](const KernelTable& table) {
+      const bool same = table.dtype() == gemm.dtype || (is_half(table.dtype()) && is_half(gemm.dtype));
+      return computes(table.kind()) && same;
+    });
+    if (!names.empty())
+      c.adapted.push_back(
+          fmt::format("calibration.gemms sets products in {}: the tables of measured shapes of {} no longer count, and "
+                      "these kernels take the time of their flops",
+                      name_in(dtype_names, gemm.dtype), names));
+  }
+}
+
+void forget_contradicted_collectives(Calibration& c, const Calibration& before) {
+  for (const CollectiveCost& cost : c.collectives) {
+    if (cost.link != LinkKind::Intra || keeps_times(before, cost)) continue;
+    const std::string names = forget(c.tables, [&](const KernelTable& table) {
+      return is_collective(table.kind()) && collective_of(table.kind()) == cost.collective;
+    });
+    if (!names.empty())
+      c.adapted.push_back(
+          fmt::format("calibration.collectives sets {} inside a node: its table of measured sizes no longer counts",
+                      name_in(collective_names, cost.collective)));
+  }
 }
 
 class Adaptation {
  public:
-  Adaptation(Calibration& calibration, const Cluster& cluster, const CostsSet& set)
-      : c_(calibration), from_(*calibration.hardware), to_(hardware_of(cluster)), set_(set) {}
+  Adaptation(Calibration& calibration, const Cluster& cluster, const Calibration& before)
+      : c_(calibration), before_(before), from_(*calibration.hardware), to_(hardware_of(cluster)) {}
 
   void products() {
-    for (std::size_t i = 0; i < c_.gemms.size(); ++i) {
-      GemmCost& gemm = c_.gemms[i];
+    std::erase_if(c_.gemms, [&](const GemmCost& gemm) { return lacks(gemm.dtype) && keeps_rate(before_, gemm); });
+    std::erase_if(c_.tables, [&](const KernelTable& table) {
+      return computes(table.kind()) && lacks(table.dtype()) && !half_of(table.dtype());
+    });
+    for (GemmCost& gemm : c_.gemms) {
       const double times = peak_times(gemm.dtype);
-      if (times == 1 || set_.gives(place("gemms", i, "beta"))) continue;
+      if (times == 1 || !keeps_rate(before_, gemm)) continue;
       speed_up(gemm, times);
       tell(fmt::format("device.peak.{} is", name_in(dtype_names, gemm.dtype)), to_.peak.at(gemm.dtype),
            from_.peak.at(gemm.dtype), "products and attention");
     }
-    std::erase_if(c_.gemms, [&](const GemmCost& gemm) { return lacks(gemm.dtype); });
-    std::erase_if(c_.tables, [&](const KernelTable& table) {
-      return computes(table.kind()) && lacks(table.dtype()) && !half_of(table.dtype());
-    });
   }
 
   void memory() {
     const double times = ratio(to_.memory_bandwidth, from_.memory_bandwidth);
     if (times == 1) return;
-    bool changed = false;
-    for (const auto& [name, cost] :
-         {std::pair{"memory.beta", &c_.memory}, {"strided_copy.beta", c_.strided_copy ? &*c_.strided_copy : nullptr}}) {
-      if (cost == nullptr || set_.gives(name)) continue;
-      speed_up(*cost, times);
-      changed = true;
-    }
-    if (changed)
+    bool any = has_tables(computes);
+    any |= scale_memory(c_.memory, &before_.memory, times);
+    if (c_.strided_copy)
+      any |= scale_memory(*c_.strided_copy, before_.strided_copy ? &*before_.strided_copy : nullptr, times);
+    if (any)
       tell("device.memory_bandwidth is", to_.memory_bandwidth, from_.memory_bandwidth,
            "kernels bound by device memory");
   }
@@ -62,11 +131,13 @@ class Adaptation {
   // A table knows both rates.
   void tables() {
     part_halves();
-    const double memory = set_.gives("memory.beta") ? 1 : ratio(to_.memory_bandwidth, from_.memory_bandwidth);
-    const double node = ratio(to_.node_bandwidth, from_.node_bandwidth);
-    for (KernelTable& table : c_.tables)
-      scale(table, computes(table.kind()) ? RateChange{.peak = peak_times(table.dtype()), .memory_bandwidth = memory}
-                                          : RateChange{.node_bandwidth = node});
+    for (KernelTable& table : c_.tables) {
+      if (computes(table.kind()))
+        scale(table, {.peak = peak_times(table.dtype()),
+                      .memory_bandwidth = ratio(to_.memory_bandwidth, from_.memory_bandwidth)});
+      else
+        scale(table, {.node_bandwidth = ratio(to_.node_bandwidth, from_.node_bandwidth)});
+    }
   }
 
   void links() {
@@ -133,27 +204,40 @@ class Adaptation {
     return here == to_.peak.end() || there == from_.peak.end() ? 1 : ratio(here->second, there->second);
   }
 
-  // Whether any cost has changed.
+  bool has_tables(bool (*which)(KernelKind)) const {
+    return std::ranges::any_of(c_.tables, [&](const KernelTable& table) { return which(table.kind()); });
+  }
+
+  // These say whether any cost follows.
+  static bool scale_memory(MemoryCost& cost, const MemoryCost* was, double times) {
+    if (was == nullptr || was->beta != cost.beta) return false;
+    speed_up(cost, times);
+    return true;
+  }
+
   bool links(LinkKind link, double times) {
-    bool changed = false;
-    if (times == 1) return changed;
-    for (std::size_t i = 0; i < c_.collectives.size(); ++i)
-      if (c_.collectives[i].link == link && !set_.gives(place("collectives", i, "beta"))) {
-        speed_up(c_.collectives[i], times);
-        changed = true;
-      }
-    for (std::size_t i = 0; i < c_.messages.size(); ++i)
-      if (MessageCost& cost = c_.messages[i]; cost.link == link) {
-        const bool given = set_.gives(place("messages", i, "bandwidth"));
-        if (!given) cost.bandwidth = cost.bandwidth * times;
-        if (!set_.gives(place("messages", i, "peer_bandwidth"))) cost.peer_bandwidth = cost.peer_bandwidth * times;
-        if (given) continue;
-        assume(cost.provenance, times);
-        changed = true;
-      }
-    return changed || (link == LinkKind::Intra && std::ranges::any_of(c_.tables, [](const KernelTable& table) {
-                         return is_collective(table.kind());
-                       }));
+    if (times == 1) return false;
+    bool any = link == LinkKind::Intra && has_tables(is_collective);
+    for (CollectiveCost& cost : c_.collectives) {
+      if (cost.link != link || !keeps_rate(before_, cost)) continue;
+      speed_up(cost, times);
+      any = true;
+    }
+    for (MessageCost& cost : c_.messages)
+      if (cost.link == link && scale_message(cost, times)) any = true;
+    return any;
+  }
+
+  bool scale_message(MessageCost& cost, double times) const {
+    const MessageCost* was = find_message(before_, cost.link, cost.protocol);
+    bool any = false;
+    for (BytesPerSecond MessageCost::*rate : {&MessageCost::bandwidth, &MessageCost::peer_bandwidth}) {
+      if (was == nullptr || was->*rate != cost.*rate) continue;
+      cost.*rate = cost.*rate * times;
+      any = true;
+    }
+    if (any) assume(cost.provenance, times);
+    return any;
   }
 
   template <class Rate>
@@ -164,37 +248,10 @@ class Adaptation {
   }
 
   Calibration& c_;
+  const Calibration& before_;
   const Hardware from_;
   const Hardware to_;
-  const CostsSet& set_;
 };
-
-bool serves(const KernelTable& table, DType dtype) {
-  return table.dtype() == dtype || (is_half(table.dtype()) && is_half(dtype));
-}
-
-// A table would count before the entries that the user has touched.
-void leave_out_tables(Calibration& c, const CostsSet& set) {
-  const auto forget = [&](const auto& which, const char* note) {
-    if (std::erase_if(c.tables, which) > 0) c.adapted.emplace_back(note);
-  };
-  for (std::size_t i = 0; i < c.gemms.size(); ++i) {
-    if (!set.touches(place("gemms", i))) continue;
-    const DType dtype = c.gemms[i].dtype;
-    forget([&](const KernelTable& table) { return computes(table.kind()) && serves(table, dtype); },
-           "calibration.gemms was set: kernels take the time of their flops, not of their shapes");
-  }
-  for (std::size_t i = 0; i < c.collectives.size(); ++i) {
-    const CollectiveCost& cost = c.collectives[i];
-    if (cost.link != LinkKind::Intra || !set.touches(place("collectives", i))) continue;
-    forget(
-        [&](const KernelTable& table) {
-          return is_collective(table.kind()) && collective_of(table.kind()) == cost.collective;
-        },
-        "a cost of links was set: its collectives inside a node take alpha + n beta, not what was measured by their "
-        "size");
-  }
-}
 
 }  // namespace
 
@@ -202,26 +259,18 @@ Hardware hardware_of(const Cluster& cluster) {
   return {cluster.device.peak, cluster.device.memory_bandwidth, cluster.node_bandwidth, card_share(cluster)};
 }
 
-bool CostsSet::gives(std::string_view place) const {
-  return std::ranges::any_of(places, [&](const std::string& set) {
-    return place.starts_with(set) && (place.size() == set.size() || place[set.size()] == '.');
-  });
-}
-
-bool CostsSet::touches(std::string_view place) const {
-  return gives(place) ||
-         std::ranges::any_of(places, [&](const std::string& set) { return CostsSet{{std::string(place)}}.gives(set); });
-}
-
-void adapt(Calibration& calibration, const Cluster& cluster, const CostsSet& set) {
-  leave_out_tables(calibration, set);
+void adapt(Calibration& calibration, const Cluster& cluster, const Calibration& before) {
+  const bool of_other_hardware = !calibration.adapted.empty();
+  forget_contradicted_products(calibration, before);
+  forget_contradicted_collectives(calibration, before);
   if (!calibration.hardware) return;
-  Adaptation adaptation(calibration, cluster, set);
+  const std::size_t told = calibration.adapted.size();
+  Adaptation adaptation(calibration, cluster, before);
   adaptation.tables();
   adaptation.products();
   adaptation.memory();
   adaptation.links();
-  if (!calibration.adapted.empty()) adaptation.interference();
+  if (of_other_hardware || calibration.adapted.size() > told) adaptation.interference();
   calibration.hardware = hardware_of(cluster);
 }
 
