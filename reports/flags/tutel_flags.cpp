@@ -35,12 +35,12 @@ class Tutel {
 
   // Tutel is a layer: all else is set where the training is.
   void outside() {
-    out_.say(
-        {"micro_batches", "pipeline_schedule", "virtual_stages", "zero", "parameter_gather", "recompute", "graphs"});
+    out_.say({"micro_batches", "pipeline_schedule", "virtual_stages", "zero", "parameter_gather", "grad_sync",
+              "gradient_chunk_bytes", "gradient_slices", "recompute", "graphs"});
     const Parallelism& p = e_.parallelism;
     out_.cannot(
-        fmt::format("it is the MoE layer alone: pp {}, mp {}, dp {}, {} micro-batches, ZeRO, recomputing and graphs "
-                    "are set elsewhere",
+        fmt::format("it is the MoE layer alone: pp {}, mp {}, dp {}, {} micro-batches, ZeRO, sums of gradients, "
+                    "recomputing and graphs are set elsewhere",
                     p.pp, p.mp, p.dp, plan_.micro_batches));
   }
 

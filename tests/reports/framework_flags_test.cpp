@@ -107,8 +107,10 @@ bool said_elsewhere(Framework framework, std::string_view knob) {
     case Framework::DeepSpeed:  // parts are said as one, and so are stages; it gathers weights in one way
       return Names{"recompute", "gradient_slices", "pipeline_schedule", "virtual_stages"}.contains(knob);
     case Framework::Tutel:  // it is a layer, and says in one line that these are set elsewhere
-      return Names{"pipeline_schedule", "virtual_stages", "zero", "parameter_gather", "recompute", "graphs"}.contains(
-          knob);
+      return Names{"pipeline_schedule", "virtual_stages", "zero",
+                   "parameter_gather",  "grad_sync",      "gradient_chunk_bytes",
+                   "gradient_slices",   "recompute",      "graphs"}
+          .contains(knob);
     case Framework::Json:
       break;
   }
