@@ -9,8 +9,6 @@ namespace {
 
 constexpr int most_micro_batches = 256;
 
-constexpr int most_laps = 8;
-
 bool fixed_otherwise(const PlanningTask& task, Pipeline pipeline) {
   if (!task.hold) return false;
   Plan plan = task.base;

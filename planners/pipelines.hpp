@@ -6,6 +6,8 @@
 
 namespace dovetail::planners {
 
+inline constexpr int most_laps = 8;  // virtual stages of a rank that are tried; by choice
+
 struct Pipeline {
   PipelineSchedule schedule = PipelineSchedule::Gpipe;
   int micro_batches = 1;

@@ -148,7 +148,7 @@ void require_message_sizes(const RuledPlan& r) {
   refuse_unless("shadowed_experts", p.shadowed_experts.empty(), "shadowing");
 }
 
-// Of padded messages all rows are computed, as by a batched kernel.
+// All rows of padded messages are computed, as by a batched kernel.
 void require_grouped(const RuledPlan& r) {
   const Plan& p = r.plan;
   if (p.expert_kernel == ExpertKernel::Batched || !sends_routed(p, r.experiment.workload)) return;

@@ -69,8 +69,8 @@ int usual_ep(const Model& model, const Cluster& cluster, int groups, int esp);
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // As large models are trained: the least esp, and then the least mp, inside a node with which weights, gradients and
-// Adam's states of the whole model (18 bytes a parameter) take at most two thirds of a rank's memory. Where that is
-// never so, those with which they take least. The others follow as above.
+// Adam's states of the whole model (18 bytes a parameter) take at most two thirds of a rank's memory, or with which
+// they take least where that is never so. The others follow as above.
 Parallelism trained_parallelism(const Cluster& cluster, const Model& model);
 
 // Throws InputError naming the numbers that do not divide or multiply up.

@@ -9,6 +9,7 @@
 
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
+#include "planners/layouts/arrangements.hpp"
 #include "planners/layouts/least_state.hpp"
 #include "planners/registry.hpp"
 #include "planners/step_prediction.hpp"
@@ -24,70 +25,6 @@ constexpr long most_layers = 2000;         // predicted of plans that are not th
 constexpr int small_question = 64;         // layers x GPUs: what whole steps can be predicted of as easily as estimated
 constexpr std::size_t most_polished = 1;   // of those, by predictions of whole steps
 constexpr int most_planned = 128;          // layers x micro-batches of a step that planners look at whole
-constexpr int most_laps = 8;
-
-// Less and less memory and more and more time.
-std::vector<EnumSet<Recompute>> recomputed_parts() {
-  return {{},
-          {Recompute::Norms, Recompute::Activation},
-          {Recompute::UpProjections, Recompute::Norms, Recompute::Activation},
-          {Recompute::Norms, Recompute::Moe},
-          {Recompute::Full}};
-}
-
-// The ways in which a layout's micro-batches may go through its stages.
-std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Experiment& e,
-                        const PlannerChoice& choices) {
-  Plan one = plan;
-  one.micro_batches = layout.micro_batches;
-  one.virtual_stages = 1;
-  one.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
-  std::vector<Plan> ways{one};
-  const int pp = layout.groups.pp;
-  if (pp == 1 || layout.micro_batches % pp != 0 || !layout.groups.pipeline_layout.empty() ||
-      !choices.may_pipe(PipelineSchedule::Interleaved))
-    return ways;
-  for (int laps = 2; laps <= std::min(most_laps, e.workload.layers / pp); ++laps) {
-    one.virtual_stages = laps;
-    one.pipeline_schedule = PipelineSchedule::Interleaved;
-    ways.push_back(one);
-  }
-  return ways;
-}
-
-// Parts that a system recomputes whatever the memory, in place of keeping them.
-constexpr EnumSet always{Recompute::MpGather};
-
-// An arrangement of layers and gradients, on the pipeline and memory of another plan.
-Plan arranged_as(const Plan& arrangement, const Plan& plan) {
-  Plan result = without_choices(arrangement);
-  copy_knobs(KnobClass::Pipeline, plan, result);
-  result.recompute = plan.recompute | (arrangement.recompute & always);
-  if (plan.zero != 0) result.zero = plan.zero;
-  return result;
-}
-
-Plan of_degree(Plan plan, int degree) {
-  plan.forward_degree = plan.backward_degree = degree;
-  return plan;
-}
-
-// The system's plans with each of its degrees, whatever they recompute to fit the memory.
-std::vector<Plan> arrangements_of(const System& system, const Experiment& e) {
-  const Plan own = plan_on(system, e);
-  std::vector<Plan> listed = system.planner.alternatives, found;
-  if (listed.empty()) listed.push_back(own);
-  for (Plan& plan : listed) {
-    plan = without_choices(plan);
-    plan.recompute = own.recompute;
-    if (std::ranges::count(found, plan) > 0) continue;
-    if (system.planner.degrees.size() == 1)
-      found.push_back(plan);
-    else
-      for (const int degree : system.planner.degrees) found.push_back(of_degree(plan, degree));
-  }
-  return found;
-}
 
 PlannerChoice all_knobs() {
   return {"dovetail", {1, 2, 3, 4, 6, 8}, false, SearchSpace::Plans};
@@ -165,7 +102,7 @@ std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const P
 // The plan with less and less memory, and more and more recomputed.
 std::vector<Plan> LayoutSearch::recomputing(Plan plan) const {
   std::vector<Plan> plans;
-  const EnumSet<Recompute> own = plan.recompute & always;
+  const EnumSet<Recompute> own = plan.recompute & always_recomputed;
   for (const EnumSet<Recompute>& parts : recomputed_parts()) {
     if (plan.restore == Restore::Keep) plan.recompute = parts.has(Recompute::Full) ? parts : parts | own;
     if (question_.hold) question_.hold(plan);

@@ -377,8 +377,7 @@ Seconds StepBound::of(Seconds forward, Seconds backward) const {
 }
 
 Seconds StepBound::reduced_after(const PassSample& forward, const PassSample& backward) const {
-  const Seconds all =
-      backward.apart ? std::max(dense_reduced_, experts_reduced_) : dense_reduced_ + experts_reduced_;
+  const Seconds all = backward.apart ? std::max(dense_reduced_, experts_reduced_) : dense_reduced_ + experts_reduced_;
   const Seconds reduced = moe_ * backward.chain + dense_backward_ - backward.tail + all + update_;
   return std::max(of(forward, backward), moe_ * forward.chain + dense_forward_ + reduced);
 }

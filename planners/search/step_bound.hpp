@@ -81,11 +81,11 @@ class StepBound {
   LayerTimes times_;
   double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
   int stages_ = 1;
-  Seconds dense_forward_, dense_backward_;  // of all dense layers
-  Seconds first_gather_;                    // of the backward pass, for the last layer's shared experts
-  Seconds first_reduced_;                   // the all-reduce of the first layer's dense gradients
+  Seconds dense_forward_, dense_backward_;   // of all dense layers
+  Seconds first_gather_;                     // of the backward pass, for the last layer's shared experts
+  Seconds first_reduced_;                    // the all-reduce of the first layer's dense gradients
   Seconds dense_reduced_, experts_reduced_;  // those of all of them, and of the experts'
-  Seconds reduce_fixed_;                    // latencies in all of them
+  Seconds reduce_fixed_;                     // latencies in all of them
   Seconds update_;
   bool training_ = true;
   bool reduces_ = false;  // gradients, from one micro-batch on one stage

@@ -133,6 +133,7 @@ TEST_CASE("A stage whose ranks repeat tokens has costs of its own in a table tha
   Experiment repeating = e;
   repeating.parallelism.sequence_parallel = false;
   Plan plan;
+  plan.pad_messages = true;
   plan.micro_batches = e.workload.batch;
   StageCostTable shared, own;
   const Seconds usual = shared.of(e, plan).moe.forward, repeated = shared.of(repeating, plan).moe.forward;

@@ -135,7 +135,8 @@ TEST_CASE("groups that do not divide are refused with the numbers") {
   p = e.parallelism;
   p.ep = 16;
   p.esp = 2;
-  CHECK_THROWS_WITH(validate(p, e.cluster, e.model), Contains("/parallelism/ep: 16 does not divide the model's 8 experts; expected one of 1, 2, 4, 8"));
+  CHECK_THROWS_WITH(validate(p, e.cluster, e.model),
+                    Contains("/parallelism/ep: 16 does not divide the model's 8 experts; expected one of 1, 2, 4, 8"));
   p = e.parallelism;
   p.mp = 0;
   CHECK_THROWS_AS(validate(p, e.cluster, e.model), InputError);

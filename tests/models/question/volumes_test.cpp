@@ -33,7 +33,7 @@ TEST_CASE("Layers with windows compute the scores of their windows, and each lay
   const double whole = layer_volumes(e).attention_score_flops.value();
   e.model.attention.window = 64;
   e.model.attention.windowed_layers = 16;  // of 32
-  // Of 256^2 / 2 = 32768 scores a sliding window of 64 leaves 64 x 256 - 64^2 / 2 = 14336: 7 / 16.
+  // A sliding window of 64 leaves 64 x 256 - 64^2 / 2 = 14336 of the 256^2 / 2 = 32768 scores: 7 / 16.
   CHECK(layer_volumes(e).attention_score_flops.value() == Approx(whole * (1 + 7. / 16) / 2));
   CHECK(seen_positions(e) == Approx(128 * (1 + 7. / 16) / 2));
   e.model.attention.windows = Windows::Chunks;  // 4 chunks with 64^2 / 2 each: a quarter
