@@ -302,12 +302,12 @@ std::vector<std::string> trees_taken(const Experiment& e) {
   for (const GroupKind kind : {GroupKind::Dp, GroupKind::Edp}) {
     const GroupPlace place = place_of(e.parallelism, kind, e.cluster);
     const auto [ranks, nodes] = place.shape;
-    if (nodes == 1) continue;
+    if (nodes == 1 || (kind == GroupKind::Edp && e.model.dense())) continue;
     const auto [algorithm, bytes] = node_traffic(Collective::AllReduce, nodes, members(place), place.least_of_trees);
     if (algorithm == Algorithm::Trees)
       notes.push_back(
-          fmt::format("all_reduce of {} goes by trees, which send {:.3g} bytes out of each of {} nodes for each byte "
-                      "of the buffer, where a ring sends {:.3g}",
+          fmt::format("all_reduce of {} goes by trees, which send {:.3g} times the buffer out of each of {} nodes, "
+                      "where a ring sends {:.3g} times",
                       name_in(group_kind_names, kind), bytes, nodes, ring_traffic(Collective::AllReduce, ranks)));
   }
   return notes;
