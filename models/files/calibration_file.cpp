@@ -93,6 +93,7 @@ std::string table_text(const KernelTable& table) {
        head{{"kernel", name_in(kernel_kind_names, table.kind())}, {"dtype", name_in(dtype_names, table.dtype())}};
   std::size_t parameter = 0;
   for (const LawParameter& p : law_of(table.kind()).parameters) law[std::string(p.name)] = table.law()[parameter++];
+  if (table.or_grouped) head["or_grouped"] = true;
   head["law"] = std::move(law);
   const HeldBackError& error = table.error;
   if (error.rows > 0)

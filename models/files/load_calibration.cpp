@@ -168,6 +168,9 @@ KernelTable read_table(const JsonReader& json, const std::vector<KernelTable>& e
   if (points.empty()) json.fail("points", "none, expected measured shapes");
   KernelTable table(kind, dtype, read_law(json.at("law"), kind), std::move(points));
   if (const auto error = json.find("held_back")) table.error = read_error(*error, kind);
+  table.or_grouped = json.boolean_or("or_grouped", false);
+  if (table.or_grouped && kind != KernelKind::Experts)
+    json.fail("or_grouped", "of experts alone, whose products may be grouped");
   table.provenance = read_provenance(json.at("provenance"));
   return table;
 }

@@ -54,20 +54,16 @@ ResourceTime KernelPrices::of(std::span<const KernelUse> kernels, double row_sha
 ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
   const Format& format = format_of(kernel);
   const KernelShape shape = with_rows(kernel.shape, row_share);
-  const KernelTable* known = format.table(shape.kind);
-  if (shape.kind == KernelKind::Experts && format.table(KernelKind::Gemm) != nullptr)
-    known = format.table(KernelKind::Gemm);
+  const KernelTable* const own = format.table(shape.kind);
+  const KernelTable* const products = format.table(KernelKind::Gemm);
+  const bool grouped = shape.kind == KernelKind::Experts && products != nullptr && (own == nullptr || own->or_grouped);
+  const KernelTable* const known = grouped ? products : own;
   if (known == nullptr) return time_of(*format.gemm, kernel.times * flops(shape), kernel.launches);
-  const Seconds time = kernel.times * by_shape(format, shape);
+  Seconds each = grouped ? grouped_experts(format, shape) : own->seconds(shape);
+  if (grouped && own != nullptr) each = std::min(each, own->seconds(shape));
+  const Seconds time = kernel.times * each;
   const Seconds launch = std::min(time, kernel.times * known->launch());
   return {launch, time - launch};
-}
-
-Seconds KernelPrices::by_shape(const Format& format, const KernelShape& shape) const {
-  const KernelTable* const own = format.table(shape.kind);
-  if (shape.kind != KernelKind::Experts || format.table(KernelKind::Gemm) == nullptr) return own->seconds(shape);
-  const Seconds grouped = grouped_experts(format, shape);
-  return own == nullptr ? grouped : std::min(grouped, own->seconds(shape));
 }
 
 Seconds KernelPrices::grouped_experts(const Format& format, const KernelShape& shape) const {

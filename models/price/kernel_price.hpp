@@ -1,8 +1,9 @@
 // The time of an op's kernels: of those that a table knows, by their shapes; of the others, by their flops.
 //
-// Experts run in the faster of two ways, as a training library would: in the measured kernel, which may be one for
-// inference, made for few rows; or as grouped products, by the table of products, with an activation that reads and
-// writes device memory between them.
+// Experts that were measured as a whole take that time, also where it is longer than that of their parts: grouped
+// products, by the table of products, with an activation that reads and writes device memory between them. The parts
+// count where nobody measured the whole. The faster way counts if the table says that its kernel is one of several
+// choices (KernelTable::or_grouped).
 #pragma once
 #include <optional>
 #include <span>
@@ -38,7 +39,6 @@ class KernelPrices {
   const Format& format_of(const KernelUse& kernel) const;
   ResourceTime of(const KernelUse& kernel, double row_share) const;
   Seconds grouped_experts(const Format& format, const KernelShape& shape) const;  // by the table of products
-  Seconds by_shape(const Format& format, const KernelShape& shape) const;
 
   const Calibration& calibration_;
   Bytes element_;

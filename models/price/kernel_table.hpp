@@ -65,6 +65,8 @@ class KernelTable {
 
   HeldBackError error;
   Provenance provenance;
+  // Experts: libraries for training do not run the measured kernel where grouped products are faster.
+  bool or_grouped = false;
 
  private:
   struct Measured;

@@ -10,7 +10,10 @@
 #include "models/files/load.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
+#include "models/price/kernel_agreement.hpp"
 #include "models/price/kernel_fit.hpp"
+#include "models/price/kernel_price.hpp"
+#include "models/price/peak_rates.hpp"
 #include "tests/support/golden.hpp"
 
 using namespace dovetail;
@@ -131,6 +134,55 @@ TEST_CASE("half of the shipped measured kernels in fp8 predicts the other half")
 TEST_CASE("half of the shipped sizes of collectives predicts the other half") {
   for (const char* name : with_tables) check_half_of_collectives(name);
   for (const char* name : {"dgx-a100-40gb", "ndv4"}) check_half_of_collectives(name);
+}
+
+TEST_CASE("every shipped table is of one kernel, and nothing in it is beyond its hardware") {
+  for (const std::string& name : known_names("calibrations")) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    REQUIRE(c.hardware);
+    for (const KernelTable& table : c.tables) {
+      INFO(name << " " << name_in(kernel_kind_names, table.kind()) << " " << name_in(dtype_names, table.dtype()));
+      CHECK_FALSE(larger_but_faster(table.points()));
+      if (table.provenance.origin != Origin::Measured) continue;  // its points are of other hardware
+      for (const auto& [shape, time] : table.points())
+        CHECK_FALSE(beyond_peak(shape, table.dtype(), time, *c.hardware));
+      if (!computes(table.kind()) || table.dtype() != DType::Fp8) continue;
+      CHECK_FALSE(dearer_in_fp8(table.points(), find_table(c.tables, table.kind(), DType::Bf16)->points()));
+    }
+  }
+}
+
+TEST_CASE("shipped prices of experts do not fall with twice the rows, and are about as low or lower in fp8") {
+  constexpr double by_waves = 1.02;  // a last wave may be full of one size and nearly empty of another
+  constexpr double by_casts = 1.6;   // small experts were measured at up to 1.56 times, with the casts of their rows
+  struct Experts {
+    std::int64_t experts, hidden, inter;
+  };
+  for (const char* name : with_tables) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    const KernelPrices prices(c, DType::Bf16, DType::Fp8);
+    const auto seconds = [&](const KernelShape& shape, std::optional<DType> dtype) {
+      const KernelUse use{shape, 1, 1, dtype};
+      const ResourceTime time = prices.of(std::span(&use, 1), 1);
+      return time.fixed + time.busy;
+    };
+    for (const auto& [experts, hidden, inter] :
+         {Experts{32, 7168, 2048}, Experts{8, 7168, 2048}, Experts{16, 2048, 768}, Experts{8, 4096, 14336}}) {
+      Seconds before, before_fp8;
+      for (std::int64_t rows = 128 * experts; rows <= 16384 * experts; rows *= 2) {
+        const KernelShape shape = experts_shape(rows, experts, hidden, inter, rows);
+        INFO(name << " " << rows << " rows of " << experts << " x " << hidden << " x " << inter);
+        const Seconds half = seconds(shape, {}), fp8 = seconds(shape, DType::Fp8);
+        CHECK(by_waves * half >= before);
+        CHECK(by_waves * fp8 >= before_fp8);
+        CHECK(fp8 / half <= by_casts);
+        before = half;
+        before_fp8 = fp8;
+      }
+    }
+  }
 }
 
 TEST_CASE("data/README.md names the error of every shipped table") {

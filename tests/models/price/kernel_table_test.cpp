@@ -150,13 +150,15 @@ TEST_CASE("kernels that a table knows take its times, the others those of their 
           .value() +
       3 * 4096 * 1024 * 2 * 1e-12;
   CHECK(total(KernelPrices(c, DType::Bf16).of(experts, 1)) == Approx(grouped));
-  // With one, the faster way.
+  // With one, the measured kernel; or the faster way, where the table says so.
   std::vector<double> experts_law = product_law;
   experts_law.push_back(4);
   for (const double factor : {.5, 2.0}) {
     Calibration both = c;
     both.tables.emplace_back(KernelKind::Experts, DType::Bf16, experts_law,
                              std::vector<MeasuredKernel>{{shape, Seconds(factor * grouped)}});
+    CHECK(total(KernelPrices(both, DType::Bf16).of(experts, 1)) == Approx(factor * grouped));
+    both.tables.back().or_grouped = true;
     CHECK(total(KernelPrices(both, DType::Bf16).of(experts, 1)) == Approx(std::min(factor, 1.0) * grouped));
   }
   // fp16 runs on the same units; fp32 does not.
