@@ -57,7 +57,7 @@ TEST_CASE("times in milliseconds are refused at their line, of every kind of ker
   folder.write("nccl.csv",
                "collective,dtype,gpus,message_size,us\nalltoall,half,8,1024,.02\nalltoall,half,8,1048576,.03\n");
   CHECK_THAT(complaint(),
-             Contains("nccl.csv:3:27: ") && Contains("from a GPU to others of its node, above the 450 GB/s"));
+             Contains("nccl.csv:3:25: ") && Contains("from a GPU to others of its node, above the 450 GB/s"));
 }
 
 TEST_CASE("two kernels in one file are refused") {
