@@ -73,12 +73,9 @@ bool settled(const PricedSchedule& shorter, const PricedSchedule& longest, Secon
 
 // So many times what another span has, in all that spans add up to.
 void add(Metrics& all, double times, const Metrics& span) {
-  for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::backward, &Metrics::waiting,
-                          &Metrics::computation, &Metrics::hidden, &Metrics::launch_bound})
+  for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::backward, &Metrics::computation,
+                          &Metrics::exposed_communication, &Metrics::waiting, &Metrics::hidden, &Metrics::launch_bound})
     all.*part += times * (span.*part);
-  for (std::size_t c = 0; c < all.exposed_by_class.size(); ++c)
-    all.exposed_by_class[c] += times * span.exposed_by_class[c];
-  all.exposed_communication = std::ranges::max(all.exposed_by_class);
 }
 
 }  // namespace

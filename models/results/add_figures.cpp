@@ -10,6 +10,7 @@ void add_figures(Report& report) {
   for (SystemResult& result : report.results) {
     result.throughput = throughput(e, result.metrics);
     if (report.kind == "run") result.throughput.mfu.reset();  // this machine is not the described device
+    if (auto note = beyond_peak(result.system, result.throughput, e)) report.notes.push_back(*std::move(note));
     if (result.schedule == nullptr) continue;
     result.network = network_use(e, *result.schedule);
     result.memory_by_stage = memory_by_kind(*result.schedule, result.timeline);

@@ -13,8 +13,7 @@ namespace dovetail {
 // A plan's step, and what it holds.
 struct ExplainedStep {
   Metrics metrics;
-  Bytes peak;                                                                                   // of the fullest rank
-  Seconds exposed() const { return metrics.makespan - metrics.computation - metrics.waiting; }  // mean over ranks
+  Bytes peak;  // of the fullest rank
 };
 
 // The step if one of its parts took no time.

@@ -1,5 +1,8 @@
 #include "models/results/throughput.hpp"
 
+#include <fmt/format.h>
+
+#include "models/price/calibration.hpp"
 #include "models/question/model_flops.hpp"
 
 namespace dovetail {
@@ -18,6 +21,13 @@ Throughput throughput(const Experiment& e, const Metrics& metrics) {
   t.exposed = metrics.exposed_communication.value() / step;
   t.waiting = metrics.waiting.value() / step;
   return t;
+}
+
+std::optional<std::string> beyond_peak(const std::string& name, const Throughput& step, const Experiment& e) {
+  if (step.mfu.value_or(0) <= 1) return {};
+  return fmt::format(
+      "{}: an MFU of {:.3g} % is more than a {} can do: costs of calibration {} or the peak that {} states are wrong",
+      name, 100 * *step.mfu, e.cluster.device.name, e.calibration->name, e.cluster.name);
 }
 
 }  // namespace dovetail

@@ -85,12 +85,11 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   for (std::size_t c = 0; c < of_classes.size(); ++c) {
     const Shares shares = shares_of(std::move(of_classes[c]), m.makespan);
     const double part = s.classes[c].ranks / ranks;
-    m.exposed_by_class.push_back(shares.exposed);
-    m.waiting += shares.waiting * part;
     m.computation += shares.computation * part;
+    m.exposed_communication += shares.exposed * part;
+    m.waiting += shares.waiting * part;
     m.hidden += shares.hidden * part;
   }
-  if (!m.exposed_by_class.empty()) m.exposed_communication = std::ranges::max(m.exposed_by_class);
   return m;
 }
 

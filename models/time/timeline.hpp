@@ -31,16 +31,16 @@ struct StreamUse {
 };
 
 struct Metrics {
-  Seconds makespan;               // end of the last op
-  Seconds forward;                // end of the last forward op; of pipelined stages some are backward by then
-  Seconds backward;               // the rest: backward, gradient synchronisation, optimizer
-  Seconds exposed_communication;  // communication active and no compute, on the rank class where that is longest
-  Seconds waiting;                // neither computation nor communication runs: the mean over all ranks
-  Seconds computation;            // computation runs: the mean over all ranks
-  Seconds hidden;                 // of that, with communication beside it
+  Seconds makespan;  // end of the last op
+  Seconds forward;   // end of the last forward op; of pipelined stages some are backward by then
+  Seconds backward;  // the rest: backward, gradient synchronisation, optimizer
+  // A rank's step is the sum of these three. They are means over all ranks.
+  Seconds computation;            // computation runs
+  Seconds exposed_communication;  // communication runs, and no computation
+  Seconds waiting;                // neither runs
+  Seconds hidden;                 // of the computation, with communication beside it
   Seconds launch_bound;           // by launch_bound(), where launches take time
   std::vector<StreamUse> streams;
-  std::vector<Seconds> exposed_by_class;  // exposed communication of each rank class
 };
 Metrics metrics(const Schedule& schedule, const Timeline& timeline);
 

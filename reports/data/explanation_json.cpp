@@ -15,7 +15,7 @@ Json step_json(const ExplainedStep& step) {
   return {{"step_s", number(step.metrics.makespan)},
           {"computation_s", number(step.metrics.computation)},
           {"hidden_communication_s", number(step.metrics.hidden)},
-          {"exposed_communication_s", number(step.exposed())},
+          {"exposed_communication_s", number(step.metrics.exposed_communication)},
           {"waiting_s", number(step.metrics.waiting)},
           {"peak_bytes", number(step.peak)}};
 }

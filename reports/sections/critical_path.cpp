@@ -28,13 +28,13 @@ IdVector<OpId, OpId> stream_predecessors(const Schedule& schedule) {
   return before;
 }
 
-// The op that `op` waited for: the last to end of its dependencies and of the op before it on its stream. An exchange
-// also waits for those of its twins. None: the op waited for nothing.
+// The op that `op` waited for: of its dependencies and the op before it on its stream, the last that had ended when it
+// began. An exchange also waits for those of its twins. None: the op waited for nothing.
 OpId awaited(const Schedule& schedule, const Timeline& timeline, const IdVector<OpId, OpId>& before, OpId op) {
   const OpId first = schedule.first_twin(op);
   OpId latest;
   const auto look_at = [&](OpId other) {
-    const bool earlier = other.exists() && other < first;
+    const bool earlier = other.exists() && other < first && timeline.ops[other].finish <= timeline.ops[op].start;
     if (earlier && (!latest.exists() || timeline.ops[other].finish > timeline.ops[latest].finish)) latest = other;
   };
   const auto look_before = [&](OpId waiting) {

@@ -43,12 +43,14 @@ nlohmann::ordered_json throughput_json(const SystemResult& result) {
 }  // namespace
 
 Section throughput() {
-  return {"throughput",
-          "Model flops of a token: 6 x the active parameters of products (2 x in a forward pass alone), and "
-          "attention's 3 s heads (query + value size) a layer; embedding look-up, recomputation and padding count "
-          "nothing. MFU divides them by the peak of the products' format. Exposed: communication without computation. "
-          "Waiting: neither runs, on average over the ranks (pipeline bubble, launches, other ranks).",
-          "throughput", throughput_table, throughput_json};
+  return {
+      "throughput",
+      "Model flops of a token: 6 x the active parameters of products (2 x in a forward pass alone), and "
+      "attention's 3 s heads (query + value size) a layer; embedding look-up, recomputation and padding count "
+      "nothing. MFU divides them by the peak of the products' format. Exposed: communication without computation. "
+      "Waiting: neither runs (pipeline bubble, launches, other ranks). Both are means over all ranks, which compute "
+      "for the rest of the step.",
+      "throughput", throughput_table, throughput_json};
 }
 
 }  // namespace dovetail::reports

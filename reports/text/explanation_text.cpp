@@ -58,7 +58,7 @@ std::vector<std::string> differences(const ExplainedStep& from, const ExplainedS
         fmt::format("{} {} {}", verb, duration(by < Seconds(0) ? -1.0 * by : by), by < Seconds(0) ? "less" : "more"));
   };
   add("computes", from.metrics.computation, to.metrics.computation);
-  add("waits for communication", from.exposed(), to.exposed());
+  add("waits for communication", from.metrics.exposed_communication, to.metrics.exposed_communication);
   add("idles", from.metrics.waiting, to.metrics.waiting);
   return list;
 }
@@ -89,7 +89,7 @@ std::string winner(const Explanation& x) {
 std::string where_time_goes(const Explanation& x) {
   const Metrics& m = x.best.metrics;
   return fmt::format("A rank computes for {} of the step, waits for communication for {}, and idles for {}{}.",
-                     share(m.computation, m.makespan), share(x.best.exposed(), m.makespan),
+                     share(m.computation, m.makespan), share(m.exposed_communication, m.makespan),
                      share(m.waiting, m.makespan),
                      x.stages > 1 ? ", while other stages work or nothing is launched" : "");
 }
@@ -110,7 +110,7 @@ std::string limit(const Explanation& x) {
 
 std::string overlap(const Explanation& x) {
   const Metrics& m = x.best.metrics;
-  const Seconds communication = m.hidden + x.best.exposed();
+  const Seconds communication = m.hidden + m.exposed_communication;
   if (communication / m.makespan < 1e-3) return "There is no communication to hide behind computation.";
   std::string text =
       fmt::format("Overlap: {} of the time of communication lies beside computation.", share(m.hidden, communication));

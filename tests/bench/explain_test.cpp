@@ -76,11 +76,13 @@ TEST_CASE("explain: measured results have none") {
 }
 
 TEST_CASE("explain: shares of computation, exposed communication and waiting fill the step") {
-  for (const SystemResult& result : compared({"fastmoe", "fsmoe", "mpipemoe"}).results) {
-    const Metrics& m = result.metrics;
-    CHECK((m.computation + m.exposed_communication + m.waiting).value() == Approx(m.makespan.value()));  // one class
-    CHECK(m.hidden <= m.computation);
-  }
+  const std::vector<std::string> in_stages{"workload.layers=4", "parallelism.pp=2", "workload.batch=4"};
+  for (const auto& set : {std::vector<std::string>{}, in_stages})
+    for (const SystemResult& result : compared({"fastmoe", "fsmoe", "mpipemoe"}, set).results) {
+      const Metrics& m = result.metrics;
+      CHECK((m.computation + m.exposed_communication + m.waiting).value() == Approx(m.makespan.value()));
+      CHECK(m.hidden <= m.computation);
+    }
 }
 
 TEST_CASE("explain: of tune's best, the next best is another layout") {

@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <string_view>
 
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
@@ -19,7 +21,9 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
+#include "models/results/throughput.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "reports/sections/section.hpp"
 #include "tests/fuzz/from_environment.hpp"
 
 using namespace dovetail;
@@ -171,12 +175,34 @@ class Asked {
     if (const auto result = result_of(evaluation, any)) {
       INFO(any.system.name);
       CHECK(result->lower_bound <= result->metrics.makespan * (1 + 1e-12));
+      check_totals(*result);
       check_schedule(result->schedule, result->plan);
     }
     check_rivals(evaluation);
   }
 
  private:
+  // A rank's step is what it computes, sends and waits; no chain of operations is longer, and no device does more flops
+  // than its peak.
+  void check_totals(const SystemResult& result) const {
+    const Metrics& m = result.metrics;
+    const Seconds sum = m.computation + m.exposed_communication + m.waiting;
+    INFO("of " << m.makespan.value() << " s: " << m.computation.value() << " computation, "
+               << m.exposed_communication.value() << " exposed, " << m.waiting.value() << " waiting");
+    CHECK(std::fabs(sum / m.makespan - 1) <= 1e-9);
+    CHECK((m.exposed_communication + m.waiting) / m.makespan <= 1 + 1e-9);
+    CHECK(path_of(result) <= m.makespan * (1 + 1e-9));
+    CHECK(throughput(asked_.question.experiment, m).mfu.value_or(0) <= 1);
+  }
+
+  static Seconds path_of(const SystemResult& result) {
+    Seconds path;
+    for (const reports::Section& section : reports::sections())
+      if (std::string_view(section.member) == "critical_path")
+        for (const auto& share : section.json(result)) path += Seconds(share.at("time_s").get<double>());
+    return path;
+  }
+
   // So much that some plans do not fit, or none.
   void shrink_memory() {
     Question& question = asked_.question;
@@ -285,7 +311,8 @@ void ask_part(std::uint64_t part) {
 
 }  // namespace
 
-// Bounds hold, backends agree, faster hardware is not slower, dovetail is never slower than another system.
+// Bounds hold, totals add up, backends agree, faster hardware is not slower, dovetail is never slower than another
+// system.
 TEST_CASE("fuzz: random questions, part 1") {
   ask_part(0);
 }

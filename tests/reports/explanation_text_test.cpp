@@ -20,6 +20,7 @@ ExplainedStep step(double ms, double computation, double hidden, double waiting,
   m.computation = Seconds(computation * 1e-3);
   m.hidden = Seconds(hidden * 1e-3);
   m.waiting = Seconds(waiting * 1e-3);
+  m.exposed_communication = m.makespan - m.computation - m.waiting;
   return {m, Bytes(peak * gibibyte)};
 }
 

@@ -254,6 +254,22 @@ TEST_CASE("exposed communication is communication without computation") {
   CHECK(m.streams[1].busy == Seconds(4));
 }
 
+TEST_CASE("computation, exposed communication and waiting of a rank add up to the step") {
+  Schedule s;
+  s.classes = {{3}, {1}};
+  s.streams = {{StreamKind::Compute, 0}, {StreamKind::Inter, 0}, {StreamKind::Compute, 1}, {StreamKind::Inter, 1}};
+  s.ops.resize(4);
+  for (const OpId i : s.ops.ids()) s.ops[i].stream = StreamId(std::int32_t{i});
+  Timeline t;
+  // Three ranks compute 0..6 and send 4..8; the fourth computes 0..1, sends 1..5 and has nothing to do 5..8.
+  t.ops = {{Seconds(0), Seconds(6)}, {Seconds(4), Seconds(8)}, {Seconds(0), Seconds(1)}, {Seconds(1), Seconds(5)}};
+  const Metrics m = metrics(s, t);
+  CHECK(m.computation.value() == Approx((3 * 6 + 1) / 4.));
+  CHECK(m.exposed_communication.value() == Approx((3 * 2 + 4) / 4.));
+  CHECK(m.waiting.value() == Approx(3 / 4.));
+  CHECK((m.computation + m.exposed_communication + m.waiting).value() == Approx(8));
+}
+
 TEST_CASE("peak memory is the largest sum of lifetimes") {
   Schedule s;
   s.classes = {{1}};

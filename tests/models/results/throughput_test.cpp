@@ -42,6 +42,9 @@ TEST_CASE("MFU is model flops over the peak of all GPUs") {
   CHECK(t.of_gpu == Approx(t.tokens / 2. / 4));
   CHECK(t.mfu.value() == Approx(model_flops(e).per_token() * t.of_gpu / 1e12));
   CHECK(t.exposed == Approx(.25));
+  CHECK_FALSE(beyond_peak("x", t, e));
+  m.makespan = m.makespan * (t.mfu.value() / 2);
+  CHECK_THAT(beyond_peak("x", throughput(e, m), e).value(), Catch::StartsWith("x: an MFU of 200 % is more than a "));
   e.cluster.device.peak.clear();
   CHECK_FALSE(throughput(e, m).mfu.has_value());
 }
