@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/base/json/json_file.hpp"
+#include "models/files/input_file.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -13,9 +13,11 @@ Location place_of(const std::string& knob, const Question& question, const Candi
   const std::string pointer = std::string(plan_part) + knob;
   const auto& options = question.request.set;
   for (auto option = options.rbegin(); option != options.rend(); ++option)  // the last one counts
-    if (option->starts_with("plan." + knob + "=")) return {"--set " + *option, 0, 0, pointer};
+    if (option->starts_with("plan." + knob + "="))
+      return {"--set " + question.request.as_written(*option), 0, 0, pointer};
   if (!question.request.file.empty()) {
-    const JsonFile experiment = JsonFile::read(question.request.file);
+    FilesRead seen;
+    const JsonFile experiment = read_input(experiment_input, question.request.file, seen);
     if (experiment.root().contains(nlohmann::json::json_pointer(pointer))) return experiment.locate(pointer);
   }
   if (!candidate.file.empty()) return JsonFile::read(candidate.file).locate(candidate.pointer + "/" + knob);

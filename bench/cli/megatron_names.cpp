@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/cli/megatron_values.hpp"
+
 namespace dovetail::bench {
 namespace {
 
@@ -12,41 +14,66 @@ struct MegatronName {
   std::string_view name, option, ours;
 };
 
+// The names of groups that results print stand among them: users write them as they read them.
 constexpr std::array names{
     MegatronName{"tp", "--tensor-model-parallel-size", "parallelism.mp"},
+    MegatronName{"mp", "", "parallelism.mp"},
     MegatronName{"pp", "--pipeline-model-parallel-size", "parallelism.pp"},
     MegatronName{"cp", "--context-parallel-size", "parallelism.cp"},
     MegatronName{"ep", "--expert-model-parallel-size", "parallelism.ep"},
     MegatronName{"etp", "--expert-tensor-parallel-size", "parallelism.esp"},
+    MegatronName{"esp", "", "parallelism.esp"},
     MegatronName{"dp", "", "parallelism.dp"},
     MegatronName{"edp", "", "parallelism.edp"},
     MegatronName{"vpp", "--num-virtual-stages-per-pipeline-rank", "plan.virtual_stages"},
     MegatronName{"mbs", "--micro-batch-size", "workload.micro_batch"},
     MegatronName{"gbs", "--global-batch-size", "workload.global_batch"},
     MegatronName{"seq", "--seq-length", "workload.sequence"},
+    MegatronName{"moe_token_dispatcher_type", "--moe-token-dispatcher-type", "plan.all_to_all"},
+    MegatronName{"dispatcher", "", "plan.all_to_all"},
+    MegatronName{"recompute_modules", "--recompute-modules", "plan.recompute"},
 };
+
+// "tensor_model_parallel_size" for "--tensor-model-parallel-size".
+std::string as_key(std::string_view word) {
+  std::string key(word.substr(std::min(word.find_first_not_of('-'), word.size())));
+  for (char& c : key) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return key;
+}
+
+const MegatronName* find_name(std::string_view key) {
+  const std::string asked = as_key(key);
+  const auto found = std::ranges::find_if(names, [&](const MegatronName& n) {
+    return n.name == asked || (!n.option.empty() && as_key(n.option) == asked);
+  });
+  return found == names.end() ? nullptr : &*found;
+}
+
+// The key without the part of an experiment that it may stand in, and the name of that part with its dot.
+std::pair<std::string_view, std::string_view> without_part(std::string_view key) {
+  for (const std::string_view part : {"parallelism.", "plan."})
+    if (key.starts_with(part)) return {key.substr(part.size()), part};
+  return {key, ""};
+}
 
 }  // namespace
 
 std::vector<std::string> without_megatron_names(const std::string& setting) {
-  constexpr std::string_view groups = "parallelism.";
-  const std::size_t equals = std::min(setting.find('='), setting.size());
-  std::string_view key = std::string_view(setting).substr(0, equals);
-  const bool of_groups = key.starts_with(groups);
-  if (of_groups) key.remove_prefix(groups.size());
-  const auto found = std::ranges::find_if(
-      names, [&](const MegatronName& n) { return n.name == key && (!of_groups || n.ours.starts_with(groups)); });
-  if (found == names.end() || equals == setting.size()) return {setting};
+  const std::size_t equals = setting.find('=');
+  if (equals == std::string::npos) return {setting};
+  const auto [key, part] = without_part(std::string_view(setting).substr(0, equals));
+  const MegatronName* const found = find_name(key);
+  if (found == nullptr || !found->ours.starts_with(part)) return {in_our_values(setting)};
   const std::string value = setting.substr(equals);
-  std::vector<std::string> ours{std::string(found->ours) + value};
+  std::vector<std::string> ours{in_our_values(std::string(found->ours) + value)};
   if (found->name == "vpp" && value != "=1") ours.emplace_back("plan.pipeline_schedule=interleaved");
   return ours;
 }
 
 std::string megatron_setting(std::string_view option) {
-  const auto found = std::ranges::find_if(
-      names, [&](const MegatronName& n) { return n.option == option || option == fmt::format("--{}", n.name); });
-  return found == names.end() ? "" : fmt::format("{}=N", found->name);
+  if (!option.starts_with("--")) return "";
+  const MegatronName* const found = find_name(option);
+  return found == nullptr ? "" : fmt::format("{}=N", found->name);
 }
 
 }  // namespace dovetail::bench

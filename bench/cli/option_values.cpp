@@ -77,16 +77,15 @@ void add_flag(CLI::App& app, const Shown& shown, bool& target) {
 }
 
 void add_repeatable(CLI::App& app, const Shown& shown, std::vector<std::string>& target) {
-  add_repeatable(app, shown, target, [](const std::string& text) { return std::vector{text}; });
+  add_repeatable(app, shown, [&target](const std::string& text) { target.push_back(text); });
 }
 
-void add_repeatable(CLI::App& app, const Shown& shown, std::vector<std::string>& target, Meaning meaning) {
+void add_repeatable(CLI::App& app, const Shown& shown, const Take& take) {
   const std::string option = called(shown.names);
-  const auto take = [option, &target, meaning](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts)
-      for (std::string& each : meaning(present(option, text))) target.push_back(std::move(each));
+  const auto take_all = [option, take](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) take(present(option, text));
   };
-  show(app.add_option_function<std::vector<std::string>>(shown.names, take, shown.help), shown)
+  show(app.add_option_function<std::vector<std::string>>(shown.names, take_all, shown.help), shown)
       ->allow_extra_args(false);
 }
 

@@ -1,6 +1,7 @@
 // Declares one option each and checks its value: a wrong one becomes an InputError that names the option.
 #pragma once
 #include <CLI/App.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,9 +22,9 @@ void add_flag(CLI::App& app, const Shown& shown, bool& target);
 
 // May be given several times. add_list also takes several values at once: "a,b,c".
 void add_repeatable(CLI::App& app, const Shown& shown, std::vector<std::string>& target);
-// The same, where a text may stand for others.
-using Meaning = std::vector<std::string> (*)(const std::string& text);
-void add_repeatable(CLI::App& app, const Shown& shown, std::vector<std::string>& target, Meaning meaning);
+// The same, where each text is for `take`.
+using Take = std::function<void(const std::string& text)>;
+void add_repeatable(CLI::App& app, const Shown& shown, const Take& take);
 void add_list(CLI::App& app, const Shown& shown, std::vector<std::string>& target);
 
 // The index of `text` in `names`; throws with the nearest and all names.

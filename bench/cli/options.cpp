@@ -20,14 +20,23 @@ constexpr std::array<pair<string_view, Format>, 3> format_names{
 constexpr std::array<pair<string_view, Colour>, 3> colour_names{
     {{"auto", Colour::Auto}, {"always", Colour::Always}, {"never", Colour::Never}}};
 
+// A setting in our names; the request remembers how the user wrote it.
+void take_setting(const std::string& written, ExperimentRequest& request) {
+  for (const std::string& setting : without_megatron_names(written)) {
+    request.set.push_back(setting);
+    if (setting != written) request.written.insert_or_assign(setting, written);
+  }
+}
+
 }  // namespace
 
 void add_experiment_options(CLI::App& app, Options& options) {
   ExperimentRequest& request = options.request;
-  add_text(app,
-           {"--experiment", "FILE", "a file with cluster, model, workload and parallelism; other options override it",
-            question},
-           request.file);
+  add_text(
+      app,
+      {"--experiment", "NAME|FILE",
+       "cluster, model, workload and parallelism: a shipped name or a .json file; other options override it", question},
+      request.file);
   add_text(app, {"--cluster", "NAME|FILE", "the cluster: a shipped name or a .json file", question}, request.cluster);
   add_text(app, {"--model", "NAME|FILE", "the model: a shipped name or a .json file", question}, request.model);
   add_integer(app, {"--nodes", "COUNT", "use the same kind of cluster with this many nodes", question}, request.nodes,
@@ -41,9 +50,9 @@ void add_experiment_options(CLI::App& app, Options& options) {
       {"--set", "KEY=VALUE",
        "set a value by its dotted path, with its unit; may be repeated: workload.batch=4, parallelism.ep=2, "
        "calibration.memory.beta=\"1 ps/B\", plan.forward_degree=2; Megatron-LM's tp, pp, cp, ep, etp, dp, vpp, "
-       "mbs and gbs are understood too",
+       "mbs and gbs are understood too, and so are mp and esp",
        question},
-      request.set, without_megatron_names);
+      [&request](const std::string& text) { take_setting(text, request); });
   add_flag(app,
            {"--ideal", "",
             "operations that run together do not slow each other; without this they do, by the calibration's "

@@ -11,6 +11,7 @@
 #include "exec/run/run_request.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
 #include "models/price/calibration.hpp"
@@ -25,25 +26,25 @@ constexpr auto doctor_examples = R"(Examples:
 The exit code is 0 even if something optional is missing. Memory is GiB.)";
 
 void line(std::string_view what, std::string_view text) {
-  fmt::print("  {:<14} {}\n", what, text);
+  show(fmt::format("  {:<14} {}\n", what, text));
 }
 
 void show_program() {
   const BuildInfo build = build_info();
-  fmt::print("dovetail {}\n", build.version);
+  show(fmt::format("dovetail {}\n", build.version));
   line("revision", build.git_revision + (build.git_dirty ? ", changed since" : ""));
   line("compiler", fmt::format("{}, {}", build.compiler, build.build_type));
 }
 
 void show_libraries(std::string_view title, Presence presence) {
-  fmt::print("\n{}\n", title);
+  show(fmt::format("\n{}\n", title));
   bool none = true;
   for (const Library& library : libraries()) {
     if (library.presence != presence) continue;
     none = false;
     line(library.name, fmt::format("{}  ({})", library.version, library.use));
   }
-  if (none) fmt::print("  nothing\n");
+  if (none) show("  nothing\n");
 }
 
 // "host|cuda": the names of a table whose requests this build can serve.
@@ -61,7 +62,7 @@ std::string built_names(const Table& table, Value exec::RunRequest::*member) {
 void show_parts() {
   std::string planners;
   for (const std::string& name : planners::planner_names()) planners += (planners.empty() ? "" : ", ") + name;
-  fmt::print("\nparts\n");
+  show("\nparts\n");
   for (const BackendEntry& entry : backends())
     line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
                                 entry.make ? "" : "; not in this build: ", entry.make ? "" : entry.get_it));
@@ -80,7 +81,7 @@ int gpus() {
 
 void show_machine() {
   const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
-  fmt::print("\nthis machine\n");
+  show("\nthis machine\n");
   line("cores", fmt::format("{}", std::thread::hardware_concurrency()));
   line("memory", fmt::format("{:.1f} GiB", memory / (1024.0 * 1024 * 1024)));
   line("gpus", gpus() == 0 ? "none seen" : fmt::format("{} NVIDIA", gpus()));
@@ -104,7 +105,7 @@ void show_files(std::string_view kind, const Load& load) {
 }
 
 void show_data() {
-  fmt::print("\ndata\n");
+  show("\ndata\n");
   try {
     line("folder", data_directory().lexically_normal().string());
   } catch (const InputError& error) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -35,10 +36,13 @@ struct ImportOptions {
 
 // On standard error, since the model may go to standard output.
 void describe(const ImportedModel& imported) {
-  const auto billions = [](const Parameters& p) { return static_cast<double>(p.total()) * 1e-9; };
+  const auto billions = [](std::int64_t count) { return static_cast<double>(count) * 1e-9; };
   const Model& model = imported.model;
-  std::cerr << fmt::format("{}: {:.4g} billion parameters, {:.4g} billion of them for a token\n", model.name,
-                           billions(parameters(model)), billions(active_parameters(model)));
+  const Parameters active = active_parameters(model);
+  std::cerr << fmt::format(
+      "{}: {:.4g} billion parameters; {:.4g} billion of them for a token, {:.4g} billion without the embedding\n",
+      model.name, billions(parameters(model).total()), billions(active.total()),
+      billions(active.total() - active.embedding));
   for (const std::string& part : imported.left_out) std::cerr << "note: left out: " << part << '\n';
   if (!imported.unknown.empty())
     std::cerr << fmt::format("note: keys that import does not know, so that what they say is not in the model: {}\n",

@@ -135,9 +135,13 @@ void write_plan(std::ostream& out, const Report& report, const Options& options,
   write_export(out, options, report);
 }
 
+nlohmann::ordered_json saved_plan(const SystemResult& result) {
+  return plan_file_json(result.plan, result.schedule->groups);
+}
+
 Exit plan(const PlanOptions& options, const std::vector<std::string>& command_line) {
   if (options.knobs) {
-    fmt::print("{}", knobs_text());
+    show(knobs_text());
     return Exit::Ok;
   }
   check_options(options);
@@ -173,9 +177,9 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   add_step_ranges(options, report);
   add_explanation(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
-  const Plan& best = report.results.front().plan;
+  const SystemResult& best = report.results.front();
   outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); },
-                {{options.save, [&](std::ostream& out) { out << to_json(best).dump(2) << '\n'; }}});
+                {{options.save, [&](std::ostream& out) { out << saved_plan(best).dump(2) << '\n'; }}});
   return Exit::Ok;
 }
 

@@ -189,7 +189,9 @@ class OnlinePlan {
   std::vector<Output> choice_outputs(const OnlineStrategy& strategy, const std::string& save_plan) const {
     std::vector<Output> outputs;
     if (!save_plan.empty())
-      outputs.push_back({save_plan, [&](std::ostream& out) { out << to_json(strategy.plan).dump(2) << '\n'; }});
+      outputs.push_back({save_plan, [&](std::ostream& out) {
+                           out << plan_file_json(strategy.plan, question_.experiment.parallelism).dump(2) << '\n';
+                         }});
     const bool json = format_of(options_) == Format::Json;
     const std::string to = options_.output.empty() ? "-" : options_.output;
     outputs.push_back({to, [this, &strategy, json](std::ostream& out) {

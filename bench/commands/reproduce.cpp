@@ -1,7 +1,6 @@
 // dovetail reproduce: published tables of the papers, recomputed and put beside the published numbers.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
@@ -12,6 +11,7 @@
 #include "bench/pipeline/provenance.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
 #include "reports/data/reproduction_report.hpp"
 
 namespace dovetail::bench {
@@ -45,7 +45,7 @@ Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& 
   check_options(options);
   stop_after(options.timeout);
   if (options.list) {
-    std::fputs(list_of_tables().c_str(), stdout);  // main() finds out whether it could be written
+    show(list_of_tables());
     return Exit::Ok;
   }
   const std::vector<std::string> ids = options.ids.empty() ? reproduced_ids() : options.ids;

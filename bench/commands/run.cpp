@@ -134,7 +134,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   stop_after(options.timeout);
   exec::validate(options.how);
   exec::require_parts(options.how, exec::parts_of_this_build());
-  if (options.systems.size() + options.plans.size() != 1)
+  if (options.systems.size() + options.plans.size() != 1 && !has_whole_plan(options.request))
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   if (find_backend(options.backend)->links_alone)

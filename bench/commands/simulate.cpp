@@ -64,7 +64,7 @@ void write_network(std::ostream& out, const SystemResult& result, bool colour) {
 Exit simulate(const Options& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
-  if (options.systems.size() + options.plans.size() != 1)
+  if (options.systems.size() + options.plans.size() != 1 && !has_whole_plan(options.request))
     throw InputError("simulate takes one --system NAME or one --plan FILE; for several see dovetail compare --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   const Question question = load_question(options);

@@ -185,10 +185,11 @@ Exit sweep(const SweepOptions& options) {
   const Exit exit = run.complete ? report(options, header) : Exit::Ok;
   if (options.quiet) return exit;
   if (!run.complete)
-    fmt::print("shard {} of {} is finished; others are not\n", settings.shard.index + 1, settings.shard.count);
+    show(fmt::format("shard {} of {} is finished; others are not\n", settings.shard.index + 1, settings.shard.count));
   if (run.computed > 0)
-    fmt::print("{} cells in {:.3g} s: {:.3g} a second, by {} process{}\n", run.computed, taken.count(),
-               static_cast<double>(run.computed) / taken.count(), settings.workers, settings.workers == 1 ? "" : "es");
+    show(fmt::format("{} cells in {:.3g} s: {:.3g} a second, by {} process{}\n", run.computed, taken.count(),
+                     static_cast<double>(run.computed) / taken.count(), settings.workers,
+                     settings.workers == 1 ? "" : "es"));
   return exit;
 }
 

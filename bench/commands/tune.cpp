@@ -40,7 +40,7 @@ constexpr auto tune_examples = R"(Examples:
 
   The best one kept for other commands:
     dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --save best.json
-    dovetail simulate --experiment best.json --system megatron_lm
+    dovetail simulate --experiment best.json
 
   Two clusters side by side, with the energy of GPUs that take 1000 W with all that they need:
     dovetail tune --cluster dgx-h100,hgx-h200 --gpus 8 --model olmoe-1b-7b --global-batch 64 --gpu-watts 1000
@@ -62,8 +62,13 @@ Exit refuse(const Tuning& tuning) {
   return Exit::NoPlan;
 }
 
+// Settings of other files than the experiment's own. The number of nodes may stand in an experiment.
 bool of_parts(const std::string& set) {
   return set.starts_with("cluster.") || set.starts_with("model.") || set.starts_with("calibration.");
+}
+
+bool of_nodes(const std::string& set) {
+  return set.starts_with("nodes=") || set.starts_with("cluster.nodes=");
 }
 
 std::string from_anywhere(const std::string& name) {
@@ -76,12 +81,13 @@ nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& option
   ExperimentRequest request = options.request;
   for (std::string* name : {&request.cluster, &request.model, &request.calibration}) *name = from_anywhere(*name);
   std::erase_if(request.set, [](const std::string& set) {
-    return of_parts(set) || set.starts_with("parallelism.") || set.starts_with("workload.global_batch=") ||
-           set.starts_with("workload.micro_batch=");
+    return of_parts(set) || of_nodes(set) || set.starts_with("parallelism.") ||
+           set.starts_with("workload.global_batch=") || set.starts_with("workload.micro_batch=");
   });
   FilesRead files;
   nlohmann::ordered_json file = ExperimentFile(request, files).json().root();
-  if (request.nodes > 0) file["nodes"] = request.nodes;
+  file["nodes"] = tuning.experiment.cluster.nodes;
+  for (const char* batch : {"global_batch", "micro_batch"}) file["workload"].erase(batch);
   file["workload"]["batch"] = best.micro_batch * best.plan.micro_batches;
   file["workload"]["sequence"] = tuning.experiment.workload.sequence;
   file["parallelism"] = to_json(best.groups);
@@ -92,8 +98,9 @@ nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& option
 // Settings that a file of names cannot hold.
 void say_what_is_not_saved(const std::string& save, const Options& options) {
   for (const std::string& set : options.request.set)
-    if (!save.empty() && of_parts(set))
-      say(fmt::format("note: {} does not hold --set {}: give it to the other command too\n", save, set));
+    if (!save.empty() && of_parts(set) && !of_nodes(set))
+      say(fmt::format("note: {} does not hold --set {}: give it to the other command too\n", save,
+                      options.request.as_written(set)));
 }
 
 void write_table(std::ostream& out, const Tuning& tuning, const Options& options, bool colour) {

@@ -74,6 +74,11 @@ Exit judge(const Validation& validation, const ValidateOptions& options) {
   return off ? Exit::Threshold : Exit::Ok;
 }
 
+std::string how_to_go_on(const std::string& journal) {
+  return journal.empty() ? "and are lost: with a file after --output, the same command goes on where it stopped"
+                         : fmt::format("which {} keeps: give the same command again to go on", journal);
+}
+
 Exit validate(const ValidateOptions& options, const std::vector<std::string>& command_line) {
   stop_after(options.timeout);
   if (options.grid.empty()) throw InputError("validate takes a grid: a name in data/validation or a file");
@@ -104,7 +109,7 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
   std::optional<LockFile> lock;
   if (!settings.journal.empty()) lock.emplace(options.output);
   Exit exit = Exit::Ok;
-  const bool measured = validate_grid(grid, settings, files, [&](Validation& validation) {
+  const std::optional<Progression> unfinished = validate_grid(grid, settings, files, [&](Validation& validation) {
     files.merge(studied);
     validation.provenance = provenance(command_line, files, options.seed);
     validation.device = study;
@@ -112,9 +117,11 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
     write_results(options, validation);
     exit = judge(validation, options);
   });
-  if (measured) return exit;
-  say(fmt::format("dovetail: validate: --time-limit {:g}: the time was over before any plan was measured{}\n",
-                  options.time_limit, settings.journal.empty() ? "" : "; give the same command again to go on"));
+  if (!unfinished) return exit;
+  say(
+      fmt::format("dovetail: validate: --time-limit {:g}: the time was over before any plan was measured; {} of {} "
+                  "measurements were made, {}\n",
+                  options.time_limit, unfinished->made, unfinished->all, how_to_go_on(settings.journal)));
   return Exit::Failure;
 }
 

@@ -78,7 +78,7 @@ std::vector<OnlineStrategy> all_strategies(const Question& question, std::string
   for (const Candidate& candidate : question.candidates) {
     Plan base = candidate.system.plan;
     apply_to_plan(question.request, question.experiment, base);
-    if (!candidate.file.empty() && candidate.pointer.empty()) {
+    if (candidate.plan_file) {
       strategies.push_back({candidate.system.name, base});
       continue;
     }

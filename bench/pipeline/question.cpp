@@ -1,7 +1,6 @@
 #include "bench/pipeline/question.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,25 +10,35 @@
 #include "bench/pipeline/notes.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
-#include "models/files/experiment_file.hpp"
 #include "models/files/input_file.hpp"
-#include "models/plan/knob_table.hpp"
 #include "models/price/calibration.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {
 namespace {
 
-Candidate candidate_of_plan(const std::string& path, FilesRead& files) {
+// The plan of the experiment file, whose knobs are set as any that the user has fixed.
+Candidate candidate_of_experiment(const Options& options) {
+  const std::string& file = options.request.file;
+  const auto refuse = [&](std::string_view option, const std::string& name) {
+    throw InputError(
+        fmt::format("--{} {} has no say: the plan of {} gives every knob; leave one of them out", option, name, file));
+  };
+  if (!options.systems.empty()) refuse("system", options.systems.front());
+  if (!options.plans.empty()) refuse("plan", options.plans.front());
+  const bool changed =
+      std::ranges::any_of(options.request.set, [](const std::string& set) { return set.starts_with("plan."); });
   Candidate candidate;
-  candidate.system.name = std::filesystem::path(path).stem().string();
-  candidate.system.plan = load_plan(path, files);
-  candidate.file = path;
+  candidate.system.name =
+      fmt::format("plan of {}{}", std::filesystem::path(file).filename().string(), changed ? ", changed" : "");
+  candidate.file = file;
+  candidate.pointer = "/plan";
   candidate.plan_file = true;
   return candidate;
 }
 
 std::vector<Candidate> load_candidates(const Options& options, FilesRead& files) {
+  if (has_whole_plan(options.request)) return {candidate_of_experiment(options)};
   const bool all = options.systems.empty() && options.plans.empty();
   std::vector<Candidate> candidates;
   for (const std::string& name : all ? known_names("systems") : options.systems) {
@@ -39,43 +48,12 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
   if (all)
     std::stable_partition(candidates.begin(), candidates.end(),
                           [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
-  for (const std::string& path : options.plans) candidates.push_back(candidate_of_plan(path, files));
+  for (const std::string& path : options.plans) candidates.push_back({load_plan(path, files), path, "", true});
   for (auto c = candidates.begin(); c != candidates.end(); ++c)
     if (std::any_of(candidates.begin(), c, [&](const Candidate& other) { return other.system.name == c->system.name; }))
       throw InputError(
           fmt::format("two systems or plans are called {}; expected different names", in_quotes(c->system.name)));
   return candidates;
-}
-
-// The plan of the experiment file, where it sets every knob.
-std::optional<Candidate> candidate_of_experiment(const ExperimentRequest& request, const Experiment& experiment) {
-  if (request.file.empty()) return std::nullopt;
-  FilesRead seen;
-  const ExperimentFile file(request, seen);
-  const auto plan = file.reader().find("plan");
-  if (!plan || !std::ranges::all_of(knobs(), [&](const Knob& knob) { return plan->has(knob.name); }))
-    return std::nullopt;
-  Candidate candidate;
-  const bool changed =
-      std::ranges::any_of(request.set, [](const std::string& set) { return set.starts_with("plan."); });
-  candidate.system.name =
-      fmt::format("plan of {}{}", std::filesystem::path(request.file).filename().string(), changed ? ", changed" : "");
-  apply_to_plan(request, experiment, candidate.system.plan);
-  candidate.file = request.file;
-  candidate.plan_file = true;
-  return candidate;
-}
-
-// Takes the place of the candidates by the experiment's own plan, where that leaves nothing to them.
-void take_plan_of_experiment(const Options& options, Question& question) {
-  const auto own = candidate_of_experiment(question.request, question.experiment);
-  if (!own) return;
-  std::vector<std::string> names;
-  for (const Candidate& candidate : question.candidates) names.push_back(candidate.system.name);
-  if (!options.systems.empty() || !options.plans.empty())
-    question.notes.push_back(fmt::format("{} sets every knob of the plan: {} has no say in it", question.request.file,
-                                         fmt::join(names, ", ")));
-  question.candidates = {*own};
 }
 
 }  // namespace
@@ -91,9 +69,8 @@ void add_repeated_tokens(Question& question) {
         own ? fmt::format("{} does without parallelism.sequence_parallel: each of the {} ranks of mp repeats the work "
                           "on all tokens of their group, and dispatches them all",
                           candidate.system.name, e.parallelism.mp)
-            : fmt::format("{} would repeat tokens over the ranks of mp, which needs as many of esp and is not built "
-                          "with multi-token prediction or routed messages: here they share them",
-                          candidate.system.name));
+            : fmt::format("{} would repeat tokens over the {} ranks of mp; here they share them, because {}",
+                          candidate.system.name, e.parallelism.mp, no_repeats_because(candidate.system.plan, e)));
     question.repeats_for_system = own && question.candidates.size() == 1;
     if (question.repeats_for_system) e = *std::move(own);
   }
@@ -113,7 +90,6 @@ Question load_question(const Options& options) {
   question.request = options.request;
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
-  take_plan_of_experiment(options, question);
   add_repeated_tokens(question);
   add_routing(question.experiment, question.notes);
   add_assumptions(question.experiment, question.notes);

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/explain.hpp"
+#include "bench/pipeline/layout_advice.hpp"
 #include "models/base/errors.hpp"
-#include "models/base/json/json_reader.hpp"
 #include "models/price/calibration.hpp"
 #include "models/results/ranking.hpp"
 #include "planners/layouts/layout_search.hpp"
@@ -23,68 +21,6 @@ namespace {
 using planners::LaidOutPlan;
 using planners::LayoutSearch;
 using planners::ParallelLayout;
-
-constexpr std::array<std::string_view, 6> sizes{"pp", "mp", "dp", "ep", "esp", "edp"};
-
-// The number that a setting gives to a key: 8 of "parallelism.pp=8". Nothing where it is of another key.
-std::optional<int> number_of(const std::string& set, const std::string& key) {
-  if (!set.starts_with(key + "=")) return std::nullopt;
-  int value = 0;
-  const char *first = set.data() + key.size() + 1, *last = set.data() + set.size();
-  const auto [end, error] = std::from_chars(first, last, value);
-  if (error != std::errc() || end != last || value < 1)
-    throw InputError(fmt::format("--set {}: expected a whole number of at least 1", set));
-  return value;
-}
-
-// The batches of the workload by our names for them.
-std::array<std::pair<const char*, int*>, 2> batches(TuneQuestion& asked) {
-  return {{{"global_batch", &asked.global_batch}, {"micro_batch", &asked.micro_batch}}};
-}
-
-constexpr auto chosen_batch = "tune chooses it; give the samples of a step by --global-batch";
-constexpr auto chosen_groups =
-    "tune lays groups and stages out itself; expected one of pp, mp, dp, ep, esp, edp, "
-    "sequence_parallel, cp";
-
-// The groups of the experiment file: their sizes are fixed, and all else about them is set again.
-void take_sizes_of_file(const std::string& file, TuneQuestion& asked, std::vector<std::string>& set) {
-  if (file.empty()) return;
-  const JsonFile json = JsonFile::read(file);
-  if (const auto workload = JsonReader(json).find("workload")) {
-    for (const char* key : {"batch", "global_batch"})
-      if (workload->has(key)) workload->fail(key, chosen_batch);
-    if (workload->has("micro_batch")) workload->fail("micro_batch", "tune chooses it, or takes it by --micro-batch");
-  }
-  const auto groups = JsonReader(json).find("parallelism");
-  if (!groups) return;
-  for (const auto& [key, value] : groups->value().items())
-    if (std::ranges::count(sizes, key) > 0)
-      asked.fixed[key] = groups->integer(key, 1);
-    else if (key == "sequence_parallel" || key == "cp")
-      set.push_back(fmt::format("parallelism.{}={}", key, value.dump()));
-    else
-      groups->fail(key, chosen_groups);
-}
-
-// The same of a setting. False: it is about something else.
-bool take_sizes_of_setting(const std::string& setting, TuneQuestion& asked) {
-  if (setting.starts_with("workload.batch=")) throw InputError(fmt::format("--set {}: {}", setting, chosen_batch));
-  for (const auto& [name, batch] : batches(asked))
-    if (const auto samples = number_of(setting, fmt::format("workload.{}", name))) {
-      *batch = *samples;
-      return true;
-    }
-  for (const std::string_view name : sizes)
-    if (const auto size = number_of(setting, fmt::format("parallelism.{}", name))) {
-      asked.fixed.insert_or_assign(std::string(name), *size);
-      return true;
-    }
-  if (setting.starts_with("parallelism") && !setting.starts_with("parallelism.sequence_parallel=") &&
-      !setting.starts_with("parallelism.cp="))
-    throw InputError(fmt::format("--set {}: {}", setting, chosen_groups));
-  return false;
-}
 
 std::optional<int> of(const std::map<std::string, int>& fixed, const std::string& name) {
   const auto found = fixed.find(name);
@@ -119,7 +55,8 @@ class Tuner {
         options_(options),
         say_(say),
         limit_((1 - options.memory_margin / 100) * asked.question.experiment.cluster.device.memory),
-        search_({asked.question.experiment, request_of(asked), limit_, fixed_knobs(asked.question),
+        request_(request_of(asked)),
+        search_({asked.question.experiment, request_, limit_, fixed_knobs(asked.question),
                  [this](std::string_view part, double done) { tell(part, done); }}) {}
 
   Tuning run() {
@@ -135,6 +72,7 @@ class Tuner {
     if (!best.empty()) compare_systems(tuning, best);
     best.resize(std::min(best.size(), static_cast<std::size_t>(options_.count)));
     for (const LaidOutPlan& plan : best) tuning.best.push_back(described(plan, "dovetail"));
+    note_beyond_peak(tuning);
     set_front(tuning);
     set_ranges(tuning, best);
     if (!best.empty() && is_explained(options_)) {
@@ -164,11 +102,17 @@ class Tuner {
   void require_plans() const {
     const planners::LayoutSearchReport r = search_.report();
     if (r.layouts == 0)
-      throw InputError(fmt::format("no layout divides {} GPUs, {} samples and the model as asked; expected other sizes",
-                                   question_.experiment.cluster.gpus(), global_batch_));
+      throw InputError(
+          fmt::format("no layout divides {} GPUs, {} samples and the model as asked; expected other sizes{}",
+                      question_.experiment.cluster.gpus(), global_batch_, faults()));
     if (r.estimated == 0 && r.too_large < r.layouts)
       throw InputError(fmt::format("the settings can be built on none of {} layouts{}", r.layouts,
                                    r.refusal.empty() ? "" : ": " + r.refusal));
+  }
+
+  std::string faults() const {
+    const std::string sizes = sizes_at_fault(question_.experiment, request_);
+    return sizes.empty() ? "" : " than " + sizes;
   }
 
   // Plans that the search begins with: those of all shipped systems and of the candidates.
@@ -235,6 +179,15 @@ class Tuner {
     return row;
   }
 
+  // The first will do: what is wrong is the same for all.
+  void note_beyond_peak(Tuning& tuning) const {
+    for (const TunedPlan& plan : tuning.best)
+      if (auto note = beyond_peak(plan.system, plan.throughput, question_.experiment)) {
+        tuning.notes.push_back(*std::move(note));
+        return;
+      }
+  }
+
   // The fastest first.
   static void set_front(Tuning& tuning) {
     std::vector<TunedPlan> all = tuning.best;
@@ -275,6 +228,9 @@ class Tuner {
                     r.bound,
                     r.least,
                     Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count())};
+    if (!tuning.best.empty() || question_.experiment.cluster.network) return;
+    if (const std::optional<int> nodes = enough_nodes(question_.experiment, request_, limit_))
+      tuning.proof.enough_gpus = *nodes * question_.experiment.cluster.gpus_per_node;
   }
 
   const Question& question_;
@@ -282,32 +238,11 @@ class Tuner {
   const TuneOptions& options_;
   const planners::SearchProgress& say_;
   const Bytes limit_;
+  const planners::LayoutRequest request_;
   LayoutSearch search_;
 };
 
 }  // namespace
-
-TuneQuestion load_tune_question(const TuneOptions& options) {
-  TuneQuestion asked;
-  Options left = static_cast<const Options&>(options);
-  // Groups and batch that suit every question; the search takes others.
-  left.request.set = {R"(parallelism={"mp": 1, "esp": 1})", "workload.batch=1"};
-  take_sizes_of_file(options.request.file, asked, left.request.set);
-  for (const std::string& setting : options.request.set)
-    if (!take_sizes_of_setting(setting, asked)) left.request.set.push_back(setting);
-  if (options.global_batch > 0) asked.global_batch = options.global_batch;
-  if (options.micro_batch > 0) asked.micro_batch = options.micro_batch;
-  if (asked.global_batch == 0) throw InputError("--global-batch is missing: how many samples a step trains");
-  if (options.sequence > 0) left.request.set.push_back(fmt::format("workload.sequence={}", options.sequence));
-  asked.question = load_question(left);
-  const Experiment& e = asked.question.experiment;
-  if (!e.events.empty()) throw InputError("/events: tune searches steps without events; leave them out");
-  if (e.cluster.network || e.workload.message_sizes == MessageSizes::Routed)
-    asked.question.notes.emplace_back(
-        "all ranks of a stage are taken as alike, and estimates know no described network; simulate tells how the best "
-        "one does with ranks of their own");
-  return asked;
-}
 
 Tuning tune(const TuneQuestion& question, const TuneOptions& options, const planners::SearchProgress& say) {
   return Tuner(question, options, say).run();

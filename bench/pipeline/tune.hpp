@@ -1,33 +1,10 @@
 // From a question without groups to the fastest layouts and plans for it.
 #pragma once
-#include <map>
-#include <string>
-
-#include "bench/pipeline/question.hpp"
+#include "bench/pipeline/tune_question.hpp"
 #include "models/results/tuning.hpp"
 #include "planners/layouts/layout_search.hpp"
 
 namespace dovetail::bench {
-
-struct TuneOptions : Options {
-  int global_batch = 0, sequence = 0, micro_batch = 0;  // 0: not given
-  double memory_margin = 10;                            // percent of device memory that is left free
-  int count = 10;                                       // of the best that are shown
-  std::string gpus;                                     // counts of them, see tune_curve.hpp; empty: by nodes
-  double gpu_watts = 0;                                 // for energy; 0: not given
-  std::string confirm;                                  // a name of confirm.hpp; empty: none
-  double measure_time = 0;                              // of a plan that really runs for that; 0: not given
-};
-
-// The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or
-// in the experiment file. Batches are those of the options, or else of --set workload.global_batch and micro_batch.
-// Throws InputError where something in it contradicts that, or where the global batch is missing.
-struct TuneQuestion {
-  Question question;
-  std::map<std::string, int> fixed;
-  int global_batch = 0, micro_batch = 0;  // micro_batch 0: open
-};
-TuneQuestion load_tune_question(const TuneOptions& options);
 
 // Searches. `say` is told what is being searched, and which share of everything is done.
 Tuning tune(const TuneQuestion& question, const TuneOptions& options, const planners::SearchProgress& say);

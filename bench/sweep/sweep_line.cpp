@@ -8,6 +8,7 @@
 
 #include "bench/sweep/sweep_grid.hpp"
 #include "models/base/json/json_text.hpp"
+#include "models/files/saved_format.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail::bench {
@@ -33,6 +34,7 @@ void require_results(const JsonReader& json) {
   for (const char* time :
        {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "launch_bound_s", "lower_bound_s"})
     json.number(time, 0);
+  if (json.number("makespan_s") <= 0) json.fail("makespan_s", "0, expected a time above 0");
   json.number("peak_bytes", 0);
   if (json.has("interval_low_s")) json.number("interval_high_s", json.number("interval_low_s", 0));
   json.enumeration("overlap", overlap_names);
@@ -47,9 +49,7 @@ void require_results(const JsonReader& json) {
 SweepShape read_sweep_shape(const JsonReader& json) {
   if (!json.value().is_object() || json.value().value("kind", nlohmann::json()) != sweep_kind)
     json.fail("this is not a result of dovetail sweep");
-  if (const std::string version = json.string("schema_version"); version != sweep_version)
-    json.fail("schema_version",
-              fmt::format("{}, expected {}: another version of dovetail made this", version, sweep_version));
+  require_format(json, std::array{SavedFormat{sweep_kind, sweep_version}});
   SweepShape shape;
   for (const char* text : {"name", "backend", "version", "git_revision"}) json.string(text);
   for (const auto& [file, digest] : json.at("input_sha256").members()) digest.string();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.hpp"
@@ -9,6 +10,8 @@
 #include "models/base/names.hpp"
 #include "models/files/device_points.hpp"
 #include "models/files/peer_times.hpp"
+#include "models/files/saved_format.hpp"
+#include "reports/data/json_report.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -99,6 +102,7 @@ std::optional<StepComparison> read_step(const StudyFiles& from, FilesRead& files
   const JsonFile file = JsonFile::read(from.run);
   files[from.run] = file.text();
   const JsonReader json(file);
+  require_format(json, std::array{SavedFormat{"run", reports::result_schema_version}});
   const JsonReader hidden = json.at("inputs").at("model").at("hidden");
   if (hidden.long_integer(1) != peer.hidden)
     hidden.fail(

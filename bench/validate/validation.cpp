@@ -188,6 +188,7 @@ class GridRun {
     return std::move(result_);
   }
 
+  const Progression& progression() const { return measurements_.progression(); }
   void remove_journal() { measurements_.remove_journal(); }
 
  private:
@@ -291,18 +292,18 @@ class GridRun {
 
 }  // namespace
 
-bool validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files,
-                   const std::function<void(Validation&)>& keep) {
+std::optional<Progression> validate_grid(const ValidationGrid& grid, const ValidationSettings& settings,
+                                         FilesRead& files, const std::function<void(Validation&)>& keep) {
   const Experiment full = full_size(grid, files);
   std::optional<Calibration> given;
   if (!settings.calibration.empty()) given = load_calibration(settings.calibration, files);
   GridRun run(grid, settings, full, std::move(given), files);
   std::optional<Validation> result = run.run();
-  if (!result) return false;
+  if (!result) return run.progression();
   const bool whole = !result->measurements.partial();
   keep(*result);
   if (whole) run.remove_journal();
-  return true;
+  return {};
 }
 
 }  // namespace dovetail::bench

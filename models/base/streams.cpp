@@ -29,6 +29,10 @@ void finish_standard_output() {
                     failed_before ? 0 : code);
 }
 
+void show(std::string_view text) noexcept {
+  [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
 void say(std::string_view message) noexcept {
   [[maybe_unused]] const std::size_t written = std::fwrite(message.data(), 1, message.size(), stderr);
 }

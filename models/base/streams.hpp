@@ -12,6 +12,9 @@ void prepare_streams();
 // Last thing after printing: throws DeviceError where anything that was printed is lost.
 void finish_standard_output();
 
+// Text for standard output, as it is. finish_standard_output() tells whether it was written.
+void show(std::string_view text) noexcept;
+
 // A message for standard error, as it is. Never throws: where nobody can read it, the exit code still speaks.
 void say(std::string_view message) noexcept;
 

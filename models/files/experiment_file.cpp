@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_text.hpp"
@@ -17,10 +19,9 @@ using JsonValue = nlohmann::json;
 
 const std::vector<const InputKind*> named_parts{&cluster_input, &model_input, &calibration_input};
 
-JsonFile open_experiment(const std::string& path, FilesRead& files) {
-  if (path.empty()) return JsonFile::wrap(JsonValue::object(), "");
-  JsonFile file = JsonFile::read(path);
-  files[path] = file.text();
+JsonFile open_experiment(const std::string& name, FilesRead& files) {
+  if (name.empty()) return JsonFile::wrap(JsonValue::object(), "");
+  JsonFile file = read_input(experiment_input, name, files);
   validate(file, JsonValue{{"type", "object"}});
   return file;
 }
@@ -53,35 +54,80 @@ std::string pointer_of(std::string_view dotted) {
   return pointer;
 }
 
+// A value of a part of the experiment, and the key that the user gave it by.
+struct Setting {
+  std::string key, part;
+  Override change;
+};
+
+// The parts whose keys users give without them: "did you mean workload.dtype?".
+std::string with_its_part(const std::string& key) {
+  static const JsonValue schema = load_schema("experiment");
+  if (schema["properties"].contains(key)) return "";
+  for (const char* part : {"workload", "parallelism", "plan"}) {
+    const JsonValue* found = &schema["properties"][part];
+    if (const auto other = found->find("$ref"); other != found->end())
+      found = &schema.at(JsonValue::json_pointer(other->get<std::string>().substr(1)));
+    if ((*found)["properties"].contains(key)) return fmt::format("{}.{}", part, key);
+  }
+  return "";
+}
+
+Setting read_setting(const std::string& option, const std::string& written) {
+  constexpr std::size_t longest = 80;
+  const std::size_t equals = option.find('=');
+  const std::string key = option.substr(0, equals), given = written.substr(0, written.find('='));
+  const std::string origin = "--set " + (written.size() > longest ? in_quotes(given) : written);
+  const auto refuse = [&](const std::string& why) { throw InputError(Location{origin, 0, 0, ""}, why); };
+  if (equals == std::string::npos || key.empty()) refuse("expected key=value, such as workload.batch=4");
+  if (const std::string meant = with_its_part(key); !meant.empty())
+    refuse(fmt::format("unknown key {}, did you mean {}?", in_quotes(key), in_quotes(meant)));
+  const std::string value = option.substr(equals + 1);
+  if (key == "nodes") return {given, "cluster", {"/nodes", value, origin}};
+  const std::size_t dot = std::min(key.find('.'), key.size());
+  const std::string inside = dot < key.size() ? pointer_of(key.substr(dot + 1)) : "";
+  return {given, key.substr(0, dot), {inside, value, origin}};
+}
+
+// The names that options of their own give.
+std::vector<Setting> names_of(const ExperimentRequest& request) {
+  std::vector<Setting> names;
+  for (const auto& [kind, name] : {std::pair{&cluster_input, &request.cluster},
+                                   {&model_input, &request.model},
+                                   {&calibration_input, &request.calibration}})
+    if (!name->empty()) names.push_back({"", kind->name, {"", *name, fmt::format("--{} {}", kind->name, *name)}});
+  return names;
+}
+
+std::vector<Setting> settings_of(const ExperimentRequest& request) {
+  std::vector<Setting> settings;
+  for (const std::string& option : request.set) settings.push_back(read_setting(option, request.as_written(option)));
+  if (const int nodes = request.nodes; nodes != 0)
+    settings.push_back({"", "cluster", {"/nodes", std::to_string(nodes), fmt::format("--nodes {}", nodes)}});
+  if (request.ideal) settings.push_back({"", "overlap", {"", "ideal", "--ideal"}});
+  return settings;
+}
+
 }  // namespace
+
+void require_agreement(const ExperimentRequest& request) {
+  std::vector<Setting> all = names_of(request), settings = settings_of(request);
+  all.insert(all.end(), settings.begin(), settings.end());
+  for (auto later = all.begin(); later != all.end(); ++later)
+    for (auto s = all.begin(); s != later; ++s)
+      if (s->part == later->part && s->change.pointer == later->change.pointer && s->key != later->key &&
+          option_value(s->change.value) != option_value(later->change.value))
+        throw InputError(fmt::format("{} contradicts {}", later->change.origin, s->change.origin));
+}
 
 ExperimentFile::ExperimentFile(const ExperimentRequest& request, FilesRead& files)
     : json_(open_experiment(request.file, files)) {
-  const auto name = [&](const InputKind& kind, const std::string& value) {
-    if (!value.empty()) json_.set("/" + kind.name, value, fmt::format("--{} {}", kind.name, value));
-  };
-  name(cluster_input, request.cluster);
-  name(model_input, request.model);
-  name(calibration_input, request.calibration);
+  require_agreement(request);
+  for (const Setting& name : names_of(request)) json_.set("/" + name.part, name.change.value, name.change.origin);
   if (const auto nodes = reader().find("nodes"); nodes && nodes->value().is_number_integer())
     put("cluster", {"/nodes", nodes->value().dump(), json_.name() + ": nodes"});
-  for (const std::string& option : request.set) set_option(option);
-  if (request.nodes != 0)
-    put("cluster", {"/nodes", std::to_string(request.nodes), fmt::format("--nodes {}", request.nodes)});
-  if (request.ideal) put("overlap", {"", "ideal", "--ideal"});
+  for (const Setting& setting : settings_of(request)) put(setting.part, setting.change);
   schema_for(json_.root()).validate(json_);
-}
-
-void ExperimentFile::set_option(const std::string& option) {
-  constexpr std::size_t longest = 80;
-  const std::size_t equals = option.find('=');
-  const std::string key = option.substr(0, equals);
-  const std::string origin = "--set " + (option.size() > longest ? in_quotes(key) : option);
-  if (equals == std::string::npos || key.empty())
-    throw InputError(Location{origin, 0, 0, ""}, "expected key=value, such as workload.batch=4");
-  const std::size_t dot = std::min(key.find('.'), key.size());
-  const std::string inside = dot < key.size() ? pointer_of(key.substr(dot + 1)) : "";
-  put(key.substr(0, dot), {inside, option.substr(equals + 1), origin});
 }
 
 // A change inside a part goes into the file that the experiment names, unless the part is written out here.

@@ -29,7 +29,6 @@ class ExperimentFile {
   void read_part(const InputKind& kind, const std::string& fallback, FilesRead& files, const ReadPart& read) const;
 
  private:
-  void set_option(const std::string& option);
   void put(const std::string& key, const Override& change);
   JsonFile open_part(const InputKind& kind, const std::string& fallback, FilesRead& files) const;
 

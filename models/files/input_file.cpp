@@ -18,21 +18,6 @@ std::string listed(const std::vector<std::string>& names) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-JsonFile read_named(const InputKind& kind, const std::string& name, FilesRead& files) {
-  if (is_path(name)) {
-    JsonFile file = JsonFile::read(name);
-    files[name] = file.text();
-    return file;
-  }
-  const std::vector<std::string> known = known_names(kind.folder);
-  if (std::ranges::find(known, name) == known.end())
-    throw InputError(fmt::format("unknown {} {}{} (known: {}; or a path that ends in .json)", kind.name,
-                                 in_quotes(name), did_you_mean(name, known), listed(known)));
-  JsonFile file = JsonFile::read(data_directory() / kind.folder / (name + ".json"));
-  files[fmt::format("data/{}/{}.json", kind.folder, name)] = file.text();
-  return file;
-}
-
 // A checkpoint's config.json looks like a model file to its user.
 void refuse_checkpoint(const InputKind& kind, const JsonFile& file) {
   const nlohmann::json& root = file.root();
@@ -78,9 +63,24 @@ std::vector<std::string> known_names(const std::string& kind) {
   return names;
 }
 
+JsonFile read_input(const InputKind& kind, const std::string& name, FilesRead& files) {
+  if (is_path(name)) {
+    JsonFile file = JsonFile::read(name);
+    files[name] = file.text();
+    return file;
+  }
+  const std::vector<std::string> known = known_names(kind.folder);
+  if (std::ranges::find(known, name) == known.end())
+    throw InputError(fmt::format("unknown {} {}{} (known: {}; or a path that ends in .json)", kind.name,
+                                 in_quotes(name), did_you_mean(name, known), listed(known)));
+  JsonFile file = JsonFile::read(data_directory() / kind.folder / (name + ".json"));
+  files[fmt::format("data/{}/{}.json", kind.folder, name)] = file.text();
+  return file;
+}
+
 JsonFile open_input(const InputKind& kind, const std::string& name, const std::vector<Override>& overrides,
                     FilesRead& files) {
-  JsonFile file = read_named(kind, name, files);
+  JsonFile file = read_input(kind, name, files);
   refuse_checkpoint(kind, file);
   for (const Override& each : overrides) file.set(each.pointer, option_value(each.value), each.origin);
   shipped_schema(kind.name).validate(file);

@@ -19,6 +19,7 @@ inline const InputKind model_input{"model", "models"};
 inline const InputKind calibration_input{"calibration", "calibrations"};
 inline const InputKind trace_input{"trace", "traces"};
 inline const InputKind system_input{"system", "systems"};
+inline const InputKind experiment_input{"experiment", "experiments"};
 
 // A value that an option puts into a file: at `pointer`, called `origin` in messages ("--set cluster.nodes=4").
 struct Override {
@@ -36,7 +37,10 @@ std::vector<std::string_view> lines_of(std::string_view text);
 // The text as JSON, or as a string where it is none.
 nlohmann::json option_value(const std::string& text);
 
-// The file that a name or path stands for, with the overrides, valid against its schema; noted in `files`.
+// The file that a name or path stands for, as it is; noted in `files`.
+JsonFile read_input(const InputKind& kind, const std::string& name, FilesRead& files);
+
+// The same with the overrides, valid against its schema.
 JsonFile open_input(const InputKind& kind, const std::string& name, const std::vector<Override>& overrides,
                     FilesRead& files);
 

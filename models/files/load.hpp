@@ -33,22 +33,34 @@ Cluster load_cluster(const std::string& name, WorkloadDefaults& defaults, FilesR
 Model load_model(const std::string& name, FilesRead& files);
 Calibration load_calibration(const std::string& name, FilesRead& files);
 System load_system(const std::string& name, FilesRead& files);
-Plan load_plan(const std::string& path, FilesRead& files);
+// A plan file as a system of the planner "fixed" that is named after the file.
+System load_plan(const std::string& path, FilesRead& files);
 
 // The names in data/<kind>: clusters, models, calibrations, systems.
 std::vector<std::string> known_names(const std::string& kind);
 
-// The user's request: names or an experiment file, and the values that options override.
+// The user's request: names or an experiment file, and the values that options override. `set` may give what options
+// of their own give, with the same value.
 struct ExperimentRequest {
-  std::string file;  // experiment file; empty: from the names
+  std::string file;  // name or path of an experiment; empty: from the names
   std::string cluster, model, calibration;
   int nodes = 0;       // same kind of cluster, other size; 0: as described
   bool ideal = false;  // overlap, whatever the file says
   // "key=value" in order, dotted paths into the experiment (workload.batch=4, parallelism.ep=2,
   // calibration.memory.beta="1 ps/B"); those into "plan." are applied by apply_to_plan.
   std::vector<std::string> set;
+  std::map<std::string, std::string> written;  // those that the user wrote otherwise: "parallelism.mp=8" -> "tp=8"
+
+  const std::string& as_written(const std::string& setting) const {
+    const auto found = written.find(setting);
+    return found == written.end() ? setting : found->second;
+  }
   friend bool operator==(const ExperimentRequest&, const ExperimentRequest&) = default;
 };
+
+// Throws InputError where two spellings give one value differently: "--set tp=2 contradicts --set parallelism.mp=4".
+// The same key given again has its last value. load_experiment() looks itself.
+void require_agreement(const ExperimentRequest& request);
 
 // Defaults: the cluster's, else as the model is trained: its sequence, top_k and layers, dropless or with f 1.2, bf16;
 // groups as default_parallelism or trained_parallelism, filled up around those given. Options come before the file.
@@ -67,6 +79,9 @@ struct ExperimentParts {
 ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
                            std::vector<std::string>& notes);
+
+// Whether the experiment file's "plan" gives every knob, so that it leaves nothing open to a system.
+bool has_whole_plan(const ExperimentRequest& request);
 
 // A function that sets the knobs of the experiment file's "plan", then those of --set plan.x=y, and the micro-batches
 // that workload.micro_batch stands for. When called it throws InputError for a wrong value.

@@ -192,20 +192,33 @@ void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
       p.pp == 1 ? "" : fmt::format(" and each of the {} stages {} samples or more", p.pp, filling_samples)));
 }
 
+// A key, and where it stands.
+struct Spelling {
+  const JsonReader& part;
+  const char* key;
+  bool given() const { return part.has(key); }
+  bool by_option() const { return part.location(key).line == 0; }
+};
+
+// Whether a size counts that has another spelling too. An option precedes the file; otherwise the two contradict each
+// other, for this reason.
+bool counts(const Spelling& size, const Spelling& other, std::string_view why) {
+  if (!size.given() || !other.given()) return size.given();
+  if (size.by_option() == other.by_option()) size.part.fail(size.key, why);
+  return size.by_option();
+}
+
 // The samples of a model-parallel group, of those of all groups.
 int samples_of_group(const JsonReader& workload, int groups) {
   const int samples = workload.integer("global_batch", 1);
-  if (workload.has("batch"))
-    workload.fail("global_batch", "given beside batch, which is its share of a model-parallel group");
   if (samples % groups != 0)
     workload.fail("global_batch", fmt::format("{} samples do not divide over dp {}", samples, groups));
   return samples / groups;
 }
 
 // The micro-batches of a batch follow from the samples of each.
-int micro_batches(const JsonReader& workload, int batch, const JsonReader& plan) {
+int micro_batches(const JsonReader& workload, int batch) {
   const int samples = workload.integer("micro_batch", 1);
-  if (plan.has("micro_batches")) workload.fail("micro_batch", "given beside plan.micro_batches, which follows from it");
   if (batch % samples != 0)
     workload.fail("micro_batch",
                   fmt::format("{} do not divide the {} samples of a model-parallel group", samples, batch));
@@ -334,7 +347,9 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
   const JsonReader groups = object_at(file.reader(), "parallelism"), workload = object_at(file.reader(), "workload");
   e.parallelism = read_parallelism(groups, e, parts.defaults, notes);
   pad_messages(e, workload, notes);
-  if (workload.has("global_batch")) e.workload.batch = samples_of_group(workload, e.parallelism.dp);
+  if (counts({workload, "global_batch"}, {workload, "batch"},
+             "given beside batch, which is its share of a model-parallel group"))
+    e.workload.batch = samples_of_group(workload, e.parallelism.dp);
   fill_gpus(e, notes);
   if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   e.overlap = file.reader().enumeration_or("overlap", overlap_names, e.overlap);
@@ -363,13 +378,23 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentPar
   return load_experiment(request, ExperimentFile(request, files), parts, files, notes);
 }
 
+bool has_whole_plan(const ExperimentRequest& request) {
+  if (request.file.empty()) return false;
+  FilesRead seen;
+  const ExperimentFile file(request, seen);
+  const auto plan = file.reader().find("plan");
+  return plan && std::ranges::all_of(knobs(), [&](const Knob& knob) { return plan->has(knob.name); });
+}
+
 std::function<void(Plan&)> plan_settings(const ExperimentRequest& request, const Experiment& experiment) {
   FilesRead seen;
   return [file = std::make_shared<const ExperimentFile>(request, seen), batch = experiment.workload.batch](Plan& plan) {
     const JsonReader settings = object_at(file->reader(), "plan");
     read_plan(settings, plan);
     const JsonReader workload = object_at(file->reader(), "workload");
-    if (workload.has("micro_batch")) plan.micro_batches = micro_batches(workload, batch, settings);
+    if (counts({workload, "micro_batch"}, {settings, "micro_batches"},
+               "given beside plan.micro_batches, which follows from it"))
+      plan.micro_batches = micro_batches(workload, batch);
   };
 }
 

@@ -1,6 +1,9 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/files/input_file.hpp"
+#include "models/files/plan_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schema_file.hpp"
 
@@ -51,6 +54,17 @@ struct ValueReader {
   }
 };
 
+void read_sequence_parallel(const JsonReader& json, System& system) {
+  if (json.has(sequence_parallel_key)) system.sequence_parallel = json.boolean(sequence_parallel_key);
+}
+
+// Beside its knobs, a plan file says what a system says beside its plan.
+JsonSchema plan_file_schema() {
+  nlohmann::json schema = load_schema("plan");
+  schema["properties"][sequence_parallel_key] = load_schema("system")["properties"][sequence_parallel_key];
+  return JsonSchema(std::move(schema));
+}
+
 }  // namespace
 
 void read_plan(const JsonReader& json, Plan& plan, std::span<const Knob> table) {
@@ -76,7 +90,7 @@ System read_system(const JsonReader& json) {
   system.description = json.string_or("description", "");
   system.source = json.string_or("source", "");
   read_plan(json.at("plan"), system.plan);
-  if (json.has("sequence_parallel")) system.sequence_parallel = json.boolean("sequence_parallel");
+  read_sequence_parallel(json, system);
   system.gathers_again = json.boolean_or("gathers_again", false);
   const JsonReader planner = json.at("planner");
   system.planner.name = planner.string("name");
@@ -98,13 +112,15 @@ System load_system(const std::string& name, FilesRead& files) {
   return read_system(JsonReader(open_input(system_input, name, {}, files)));
 }
 
-Plan load_plan(const std::string& path, FilesRead& files) {
+System load_plan(const std::string& path, FilesRead& files) {
   const JsonFile file = JsonFile::read(path);
   files[path] = file.text();
-  shipped_schema("plan").validate(file);
-  Plan plan;
-  read_plan(JsonReader(file), plan);
-  return plan;
+  plan_file_schema().validate(file);
+  System system;
+  system.name = std::filesystem::path(path).stem().string();
+  read_plan(JsonReader(file), system.plan);
+  read_sequence_parallel(JsonReader(file), system);
+  return system;
 }
 
 }  // namespace dovetail

@@ -49,4 +49,10 @@ Json to_json(const Plan& plan, std::span<const Knob> table) {
   return json;
 }
 
+Json plan_file_json(const Plan& plan, const Parallelism& groups) {
+  Json json = to_json(plan);
+  if (groups.sequence_parallel) json[sequence_parallel_key] = *groups.sequence_parallel;
+  return json;
+}
+
 }  // namespace dovetail

@@ -3,10 +3,16 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "models/plan/knob_table.hpp"
+#include "models/question/parallelism.hpp"
 
 namespace dovetail {
 
+// In a plan file, beside the knobs.
+inline constexpr const char* sequence_parallel_key = "sequence_parallel";
+
 nlohmann::ordered_json to_json(const Plan& plan, std::span<const Knob> table = knobs());
+// The file of a plan that was made for these groups, which load_plan() reads.
+nlohmann::ordered_json plan_file_json(const Plan& plan, const Parallelism& groups);
 nlohmann::ordered_json value_json(const Knob& knob, const Plan& plan);
 
 }  // namespace dovetail

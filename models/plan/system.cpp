@@ -1,19 +1,11 @@
 #include "models/plan/system.hpp"
 
+#include <fmt/format.h>
+
 #include "models/plan/message_sizes.hpp"
 #include "models/question/capacity.hpp"
 
 namespace dovetail {
-namespace {
-
-// Whether the rules of parallelism and experiments let ranks repeat tokens.
-bool may_repeat_tokens(const Plan& plan, const Experiment& e) {
-  const Parallelism& p = e.parallelism;
-  return p.mp > 1 && (e.model.dense() || p.esp == p.mp) && e.workload.mtp_layers == 0 &&
-         !sends_routed(plan, e.workload);
-}
-
-}  // namespace
 
 Plan plan_on(const System& system, const Experiment& experiment) {
   Plan plan = system.plan;
@@ -23,9 +15,20 @@ Plan plan_on(const System& system, const Experiment& experiment) {
   return plan;
 }
 
+// As the rules of parallelism and experiments say.
+std::string no_repeats_because(const Plan& plan, const Experiment& e) {
+  const Parallelism& p = e.parallelism;
+  if (p.mp == 1) return "mp is 1";
+  if (!e.model.dense() && p.esp != p.mp)
+    return fmt::format("shards of experts need the same tokens then, and esp {} is not mp {}", p.esp, p.mp);
+  if (e.workload.mtp_layers > 0) return "that is not built with multi-token prediction";
+  if (sends_routed(plan, e.workload)) return "that is not built with routed messages";
+  return "";
+}
+
 std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment) {
   if (!system.sequence_parallel || experiment.parallelism.sequence_parallel) return {};
-  if (*system.sequence_parallel || !may_repeat_tokens(system.plan, experiment)) return {};
+  if (*system.sequence_parallel || !no_repeats_because(system.plan, experiment).empty()) return {};
   Experiment e = experiment;
   e.parallelism.sequence_parallel = system.sequence_parallel;
   resolve_capacity(e);

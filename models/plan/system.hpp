@@ -46,6 +46,9 @@ struct System {
 // The system's plan for the experiment.
 Plan plan_on(const System& system, const Experiment& experiment);
 
+// Why ranks that share attention cannot repeat tokens with this plan in the experiment; empty: they can.
+std::string no_repeats_because(const Plan& plan, const Experiment& experiment);
+
 // The experiment as the system runs it, with the capacity that follows; empty: as it is.
 std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment);
 

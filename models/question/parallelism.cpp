@@ -1,7 +1,6 @@
 #include "models/question/parallelism.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -32,12 +31,9 @@ int default_mp(int gpus_per_node, const Model& model) {
   return mp;
 }
 
-// At the size of that name, or at all of them.
 template <class... Args>
-void require(std::string_view name, bool condition, fmt::format_string<const Args&...> message, const Args&... args) {
-  if (!condition)
-    throw InputError(Location{"", 0, 0, fmt::format("/parallelism{}{}", name.empty() ? "" : "/", name)},
-                     fmt::format(message, args...));
+void require(bool condition, fmt::format_string<const Args&...> message, const Args&... args) {
+  if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, fmt::format(message, args...));
 }
 
 std::vector<int> divisors_up_to(int number, int most) {
@@ -45,6 +41,17 @@ std::vector<int> divisors_up_to(int number, int most) {
   for (int d = 1; d <= most; ++d)
     if (number % d == 0) all.push_back(d);
   return all;
+}
+
+// The same about one size, with the largest smaller one that divides the same and the ranks of a stage.
+template <class... Args>
+void require_divisor(const char* name, int size, std::int64_t of, const Parallelism& p,
+                     fmt::format_string<const Args&...> message, const Args&... args) {
+  if (of % size == 0) return;
+  int other = size;
+  while (of % other != 0 || p.stage_ranks() % other != 0) --other;
+  throw InputError(Location{"", 0, 0, fmt::format("/parallelism/{}", name)},
+                   fmt::format("{} {} does not divide {}; {} would", name, size, fmt::format(message, args...), other));
 }
 
 }  // namespace
@@ -90,38 +97,32 @@ Parallelism trained_parallelism(const Cluster& cluster, const Model& model) {
 void validate(const Parallelism& p, const Cluster& cluster, const Model& model) {
   for (const auto& [name, size] :
        {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
-    require(name, size >= 1, "{}, expected at least 1", size);
+    require(size >= 1, "{} is {}, expected at least 1", name, size);
   const int gpus = cluster.gpus();
   // Exact where they equal the GPUs, and never past the end of a whole number.
   const double dense = 1.0 * p.pp * p.dp * p.mp;
   const double experts = 1.0 * p.pp * p.edp * p.ep * p.esp;
-  require("", dense == gpus, "pp {} x dp {} x mp {} = {:.0f} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp,
+  require(dense == gpus, "pp {} x dp {} x mp {} = {:.0f} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp,
           p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node);
-  require("", experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp,
-          p.edp, p.ep, p.esp, experts, gpus);
-  require(p.ep > 1 ? "ep" : "esp", !model.dense() || (p.ep == 1 && p.esp == 1),
-          "ep {} and esp {}, but {} has no experts", p.ep, p.esp, model.name);
-  require("ep", model.experts % p.ep == 0, "{} does not divide the model's {} experts; expected one of {}", p.ep,
-          model.experts,
-          fmt::format("{}", fmt::join(divisors_up_to(std::gcd(model.experts, gpus / p.pp / p.esp), gpus), ", ")));
-  require("esp", model.expert_hidden % p.esp == 0, "{} does not divide the expert hidden size {}", p.esp,
-          model.expert_hidden);
-  require(
-      "esp", !p.repeats_tokens() || model.dense() || p.esp == p.mp,
-      "{} without sequence_parallel, where the {} ranks of mp have the same tokens, which the shards of experts need "
-      "to have too; expected {}",
-      p.esp, p.mp, p.mp);
-  require("mp", model.attention.heads % model.attention.kv_heads == 0,
-          "the model's {} attention heads are not a multiple of its {} key/value heads", model.attention.heads,
-          model.attention.kv_heads);
+  require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp, p.edp,
+          p.ep, p.esp, experts, gpus);
+  require(!model.dense() || (p.ep == 1 && p.esp == 1), "ep {} and esp {}, but {} has no experts", p.ep, p.esp,
+          model.name);
+  require_divisor("ep", p.ep, model.experts, p, "the model's {} experts", model.experts);
+  require_divisor("esp", p.esp, model.expert_hidden, p, "the expert hidden size {}", model.expert_hidden);
+  require(!p.repeats_tokens() || model.dense() || p.esp == p.mp,
+          "without sequence_parallel the {} ranks of mp have the same tokens, which the shards of experts need to have "
+          "too; expected esp {}, not {}",
+          p.mp, p.mp, p.esp);
   const Attention& a = model.attention;
-  require("mp", p.mp <= a.kv_heads || (p.mp % a.kv_heads == 0 && p.mp <= a.heads),
-          "{} ranks cannot repeat the model's {} key/value heads equally often, each for some of the {} heads", p.mp,
+  require(a.heads % a.kv_heads == 0, "the model's {} attention heads are not a multiple of its {} key/value heads",
+          a.heads, a.kv_heads);
+  require(p.mp <= a.kv_heads || (p.mp % a.kv_heads == 0 && p.mp <= a.heads),
+          "mp {} cannot repeat the model's {} key/value heads equally often, each for some of the {} heads", p.mp,
           a.kv_heads, a.heads);
   for (std::int64_t size : ffn_sizes(model))
-    require("mp", size % p.mp == 0,
-            "{} does not divide the hidden size {} of the model's dense feed-forward part or shared experts", p.mp,
-            size);
+    require_divisor("mp", p.mp, size, p, "the hidden size {} of the model's dense feed-forward part or shared experts",
+                    size);
 }
 
 Subgroup group_comb(const Parallelism& p, GroupKind kind) {

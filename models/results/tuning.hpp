@@ -46,15 +46,16 @@ struct Confirmation {
 
 // How the search went.
 struct TuningProof {
-  long layouts = 0;    // that divide GPUs, batch, heads, experts and hidden sizes
-  long too_large = 0;  // of those, by the least that they hold
-  long slower = 0;     // of the rest, by their bound
-  long estimated = 0;  // plans on layouts
-  long stages = 0;     // kinds of stages that were built for that
-  long predicted = 0;  // whole steps
-  Seconds bound;       // no plan of any layout takes less
-  Bytes least;         // that any of the layouts that were looked at holds
-  Seconds time;        // of the search
+  long layouts = 0;                     // that divide GPUs, batch, heads, experts and hidden sizes
+  long too_large = 0;                   // of those, by the least that they hold
+  long slower = 0;                      // of the rest, by their bound
+  long estimated = 0;                   // plans on layouts
+  long stages = 0;                      // kinds of stages that were built for that
+  long predicted = 0;                   // whole steps
+  Seconds bound;                        // no plan of any layout takes less
+  Bytes least;                          // that any of the layouts that were looked at holds
+  Seconds time;                         // of the search
+  std::optional<int> enough_gpus = {};  // where nothing fits: of so many a layout holds no more than the limit
 };
 
 struct Tuning {

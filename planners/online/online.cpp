@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/write_file.hpp"
+#include "models/files/saved_format.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -85,8 +87,7 @@ std::string OnlinePlanner::state() const {
 
 void OnlinePlanner::restore(const JsonFile& file) {
   const JsonReader json(file);
-  for (const auto& [key, expected] : {std::pair{"schema_version", state_version}, {"kind", state_kind}})
-    if (json.string(key) != expected) json.at(key).fail(fmt::format("{}, expected {}", json.string(key), expected));
+  require_format(json, std::array{SavedFormat{state_kind, state_version}});
   const auto other = [&](std::string_view key, std::string_view learned, std::string_view expected) {
     json.at(key).fail(
         fmt::format("this state was learned {}, expected {}: remove it or name another file", learned, expected));

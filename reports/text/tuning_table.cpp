@@ -208,7 +208,12 @@ std::string proof_line(const Tuning& tuning) {
   const std::string memory =
       fmt::format("{} layouts divide everything; {} of them hold more than the memory whatever is recomputed",
                   p.layouts, p.too_large);
-  if (tuning.best.empty()) return memory + fmt::format(", and none holds less than {}", bytes(p.least));
+  if (tuning.best.empty())
+    return memory + fmt::format(", and none holds less than {}{}", bytes(p.least),
+                                p.enough_gpus ? fmt::format("; weights, gradients and optimizer states fit {} GPUs or "
+                                                            "fewer",
+                                                            *p.enough_gpus)
+                                              : "");
   const Seconds best = tuning.best.front().step;
   return memory + fmt::format(
                       "; {} plans on the others were estimated from {} kinds of stages, and {} whole steps predicted; "

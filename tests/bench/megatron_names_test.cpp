@@ -40,11 +40,29 @@ TEST_CASE("Megatron-LM's names mean our settings") {
   CHECK(without_megatron_names("parallelism.etp=2") == Settings{"parallelism.esp=2"});
   CHECK(without_megatron_names("vpp=4") == Settings{"plan.virtual_stages=4", "plan.pipeline_schedule=interleaved"});
   CHECK(without_megatron_names("vpp=1") == Settings{"plan.virtual_stages=1"});
+  for (const char* mp : {"mp=8", "TP=8", "tensor_model_parallel_size=8", "tensor-model-parallel-size=8"})
+    CHECK(without_megatron_names(mp) == Settings{"parallelism.mp=8"});
+  CHECK(without_megatron_names("esp=2") == Settings{"parallelism.esp=2"});
   for (const char* ours : {"parallelism.mp=8", "workload.batch=4", "parallelism.mbs=2", "tp", "model.tp=2"})
     CHECK(without_megatron_names(ours) == Settings{ours});
   CHECK(megatron_setting("--expert-model-parallel-size") == "ep=N");
   CHECK(megatron_setting("--tp") == "tp=N");
   CHECK(megatron_setting("--nodes").empty());
+}
+
+TEST_CASE("Values of other frameworks mean ours, or are not built yet") {
+  using Settings = std::vector<std::string>;
+  CHECK(without_megatron_names("plan.recompute=moe_act") == Settings{"plan.recompute=activation"});
+  CHECK(without_megatron_names(R"(recompute_modules=["core_attn", "layernorm", "mlp", "moe"])") ==
+        Settings{R"(plan.recompute=["attention","norms","dense_ffn","moe"])"});
+  CHECK(without_megatron_names("plan.all_to_all=deepep") == Settings{"plan.all_to_all=node_deduplicated"});
+  CHECK(without_megatron_names("plan.dispatcher=alltoall") == Settings{"plan.all_to_all=linear"});
+  for (const char* ours : {"plan.recompute=full", R"(plan.recompute=["norms", "moe"])", "plan.zero=1", "plan.zero=x"})
+    CHECK(without_megatron_names(ours) == Settings{ours});
+  CHECK_THROWS_WITH(without_megatron_names("plan.zero=3"), "--set plan.zero=3: zero 3 is not built yet; built: 0 to 1");
+  CHECK_THROWS_WITH(without_megatron_names("plan.pipeline_schedule=dualpipe"),
+                    Catch::EndsWith("dualpipe is not built yet; built: gpipe, 1f1b, interleaved"));
+  CHECK_THROWS_WITH(without_megatron_names("dispatcher=allgather"), Catch::Contains("allgather is not built yet"));
 }
 
 TEST_CASE("Megatron-LM's batches become samples of a group and micro-batches") {

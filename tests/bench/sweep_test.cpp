@@ -230,6 +230,9 @@ TEST_CASE("Every line of a sweep's file is checked, all of it") {
   refused(R"("system":"tutel")", R"("system":"fsmoe")", "3:20: /system");
   refused(R"("makespan_s":)", R"("makespan":)", "2:");
   refused(R"("makespan_s":)", R"("makespan_s":-)", "2:");
+  const std::size_t makespan = whole.find("\"makespan_s\":"), end = whole.find(',', makespan);
+  refused(whole.substr(makespan, end - makespan), R"("makespan_s":0.0)",
+          "2:" + std::to_string(makespan + 13 - whole.find('\n')) + ": /makespan_s: 0, expected a time above 0");
   refused(R"("feasible":true)", R"("feasible":false)", "2:");
   refused(R"("feasible":true)", R"("feasible":1)", "2:");
   refused(R"("plan":{)", R"("plan":3,"x":{)", "2:");

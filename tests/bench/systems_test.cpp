@@ -1,13 +1,17 @@
 // Every shipped system: it simulates on every kind of cluster, and its timeline of a small case is the approved one.
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/input_file.hpp"
+#include "models/files/plan_json.hpp"
 #include "models/price/calibration.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "reports/text/gantt_text.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -35,6 +39,31 @@ TEST_CASE("timelines of every shipped system, as approved") {
                              reports::gantt_text(*result.schedule, result.timeline, {.columns = 180, .window = {}});
     CHECK(test::golden_difference("systems/" + system + ".txt", text) == "");
   }
+}
+
+TEST_CASE("a plan that is saved takes the same time again, of every shipped system") {
+  const test::TemporaryFolder folder;
+  AnalyticBackend backend;
+  const auto run = [&](const Question& question) {
+    Evaluation evaluation(question, backend);
+    const Candidate& candidate = question.candidates.front();
+    return evaluation.evaluate(candidate, evaluation.choose(candidate), Arenas::LeftOut);
+  };
+  int repeating = 0;
+  for (const std::string& system : known_names("systems")) {
+    INFO(system);
+    const Question question = small_question(system);
+    const SystemResult first = run(question);
+    folder.write("saved.json", plan_file_json(first.plan, first.schedule->groups).dump());
+    Options options;
+    options.request = question.request;
+    options.plans = {"saved.json"};
+    const SystemResult again = run(load_question(options));
+    CHECK(again.plan == first.plan);
+    CHECK(again.metrics.makespan == first.metrics.makespan);
+    repeating += first.schedule->groups.repeats_tokens() ? 1 : 0;
+  }
+  CHECK(repeating > 0);
 }
 
 TEST_CASE("every shipped system simulates on every shipped cluster, and so does a mix that no paper has") {

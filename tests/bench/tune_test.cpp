@@ -118,6 +118,60 @@ TEST_CASE("tune: what contradicts the search is refused in one line") {
   CHECK_THAT(refusal_of(options), Catch::StartsWith("--set parallelism.count_per_node=1: tune lays groups and "));
 }
 
+TEST_CASE("tune: a file of a run gives its global batch, and tune chooses the layout") {
+  TuneOptions options;
+  options.request.file = "deepseek-v3-1024-h100";
+  const TuneQuestion asked = load_tune_question(options);
+  CHECK(asked.global_batch == 256 * 64);
+  CHECK(asked.fixed.empty());
+  CHECK(asked.question.experiment.cluster.gpus() == 1024);
+  CHECK_THAT(asked.question.notes.front(), Catch::Contains("takes its global batch, 16384 samples"));
+  Plan plan;
+  fixed_knobs(asked.question)(plan);
+  CHECK(plan.micro_batches == 1);
+  CHECK(plan.zero == 1);
+  options.global_batch = 4096;
+  options.request.set = {"parallelism.pp=16"};
+  CHECK(load_tune_question(options).global_batch == 4096);
+  CHECK(load_tune_question(options).fixed == std::map<std::string, int>{{"pp", 16}});
+}
+
+TEST_CASE("tune: sizes that no layout has are named, with the nearest that one has") {
+  TuneOptions options = two_nodes();
+  options.request.set = {"workload.layers=8", "parallelism.pp=5", "parallelism.ep=7"};
+  options.micro_batch = 3;
+  CHECK_THROWS_WITH(
+      answer_of(options),
+      Catch::EndsWith("expected other sizes than pp 5 (4 would), ep 7 (8 would), micro-batch 3 (2 would)"));
+  options = two_nodes();
+  options.request.set = {"workload.layers=8", "parallelism.pp=8", "parallelism.mp=4"};
+  CHECK_THROWS_WITH(answer_of(options), Catch::EndsWith("other sizes than pp 8 (4 would) or mp 4 (2 would)"));
+}
+
+TEST_CASE("tune: options and settings that say the same must agree") {
+  TuneOptions options = two_nodes();
+  options.request.set = {"workload.global_batch=64", "workload.sequence=2048", "nodes=2"};
+  CHECK(refusal_of(options).empty());
+  options.request.set = {"workload.global_batch=32"};
+  CHECK(refusal_of(options) == "--global-batch 64 contradicts the 32 of --set");
+  options.request.set = {"workload.sequence=1024"};
+  CHECK(refusal_of(options) == "--sequence 2048 contradicts --set workload.sequence=1024");
+  options.request.set = {"nodes=4"};
+  CHECK(refusal_of(options) == "--nodes 2 contradicts --set nodes=4");
+}
+
+TEST_CASE("tune: where nothing fits, it says how many GPUs would have room") {
+  TuneOptions options = two_nodes();
+  options.request.model = "deepseek-v3";
+  options.request.set.clear();
+  options.request.nodes = 1;
+  const Tuning tuning = answer_of(options);
+  REQUIRE(tuning.best.empty());
+  REQUIRE(tuning.proof.enough_gpus);
+  options.request.nodes = *tuning.proof.enough_gpus / 16;  // half of them
+  CHECK(answer_of(options).best.empty());
+}
+
 TEST_CASE("tune: a described network counts in the steps that are predicted, and a note says what does not") {
   TuneOptions options = two_nodes();
   options.request.cluster = "dgx-h100-2to1";

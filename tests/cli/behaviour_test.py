@@ -124,6 +124,56 @@ def test_plan_can_be_used_again(checks, program):
     checks.check(again["system"] == "plan", "named after its file")
 
 
+def test_plan_of_an_experiment(checks, program):
+    where = ["--cluster", "fsmoe-testbed-b", "--nodes", "2", "--model", "mixtral-8x7b", "--global-batch", "16", "--sequence", "256"]
+    result = program.run("tune", *where, "--set", "workload.layers=2", "--count", "1", "--draws", "0", "--systems", "tutel", "--save", "best.json", "-q",
+                         "-o", "tuned.json")  # fmt: skip
+    checks.check(result.returncode == 0, f"tune: {result.stderr!r}")
+    program.run("simulate", "--experiment", "best.json", "-o", "again.json", "-q")
+    again = load(program, "again.json")["results"]
+    checks.check(len(again) == 1 and again[0]["system"] == "best", "one plan, named after its file")
+    checks.check(abs(again[0]["makespan_s"] / load(program, "tuned.json")["best"][0]["step_s"] - 1) < 1e-3, "with the same time")
+    for option in ("--system", "--plan"):
+        result = program.run("simulate", "--experiment", "best.json", option, "tutel")
+        checks.check(result.returncode == 2 and f"{option} tutel has no say: the plan of best.json gives every knob" in result.stderr,
+                     f"{option}: {result.stderr!r}")  # fmt: skip
+
+
+def test_spellings_have_one_effect(checks, program):
+    times = []
+    for number, spelling in enumerate((["--nodes", "4"], ["--set", "nodes=4"], ["--set", "cluster.nodes=4"], ["--experiment", "four.json"])):
+        (program.folder / "four.json").write_text('{"nodes": 4}')
+        program.run("simulate", *SHIPPED, "--system", "tutel", "--draws", "0", *spelling, "-q", "-o", f"{number}.json")
+        times.append(load(program, f"{number}.json")["results"][0]["makespan_s"])
+    checks.check(len(set(times)) == 1, f"four nodes: {times}")
+    program.run("simulate", *SHIPPED, "--system", "tutel", "--draws", "0", "--experiment", "four.json", "--set", "nodes=2", "-q", "-o", "2.json")
+    checks.check(load(program, "2.json")["inputs"]["cluster"]["nodes"] == 2, "options override the file")
+    (program.folder / "batch.json").write_text('{"workload": {"batch": 4}, "plan": {"micro_batches": 4}}')
+    program.run("simulate", *SHIPPED, "--system", "tutel", "--draws", "0", "--experiment", "batch.json", "--set", "gbs=64", "--set", "mbs=4",
+                "-q", "-o", "gbs.json")  # fmt: skip
+    saved = load(program, "gbs.json")
+    checks.check(saved["inputs"]["workload"]["batch"] * saved["inputs"]["parallelism"]["dp"] == 64, "other spellings of its batch too")
+    checks.check(saved["results"][0]["plan"]["micro_batches"] * 4 == saved["inputs"]["workload"]["batch"], "and of its micro-batches")
+
+
+def test_totals_add_up(checks, program):
+    stages = ["--cluster", "a10g-4", "--model", "glm-4.5-air", "--nodes", "4", "--system", "tutel_adaptive", "--set", "workload.layers=2"]
+    stages += ["--set", "workload.batch=8", "--set", "pp=2", "--set", "mp=4", "--set", "ep=2", "--set", "esp=2", "--set", "plan.pipeline_schedule=1f1b"]
+    twins = ["--cluster", "gb200-nvl72-8", "--model", "minimax-m2", "--nodes", "2", "--system", "tutel", "--set", "workload.layers=2"]
+    twins += ["--set", "workload.sequence=4096", "--set", "workload.batch=16", "--set", "plan.micro_batches=4", "--set", "workload.capacity_factor=2"]
+    for question in (stages, twins):
+        program.run("simulate", *question, "--set", "workload.routing.kind=zipf", "--draws", "0", "-q", "-o", "x.json")
+        saved = load(program, "x.json")
+        result, best = saved["results"][0], saved["explanation"]["best"]
+        step, shares = result["makespan_s"], result["throughput"]
+        path = sum(part["time_s"] for part in result["critical_path"])
+        checks.check(0.5 * step < path <= step * (1 + 1e-9), f"the critical path takes {path} of {step}")
+        checks.check(shares["exposed_share"] + shares["waiting_share"] <= 1, f"shares: {shares}")
+        parts = best["computation_s"] + best["exposed_communication_s"] + best["waiting_s"]
+        checks.check(abs(parts / best["step_s"] - 1) < 1e-9, f"parts of the step: {best}")
+        checks.check(abs(shares["exposed_share"] * step - best["exposed_communication_s"]) < 1e-3 * step, f"one base: {shares}, {best}")
+
+
 def test_plan_of_all_systems(checks, program):
     program.run("plan", *SHIPPED, "-o", "all.json", "-q")
     times = [row["makespan_s"] for row in load(program, "all.json")["results"]]
@@ -243,8 +293,10 @@ def test_validation_resumes(checks, program):
 def test_validation_within_a_time_limit(checks, program):
     (program.folder / "grid.json").write_text(json.dumps(GRID))
     result = program.run(*VALIDATE, "0.2", "--time-limit", "0.000001")
-    checks.check(result.returncode == 1 and "over before any plan was measured; give the same command again" in result.stderr,
-                 f"nothing measured: {result.stderr!r}")  # fmt: skip
+    expected = "over before any plan was measured; 0 of 20 measurements were made, which v.json.journal keeps: give the same command"
+    checks.check(result.returncode == 1 and expected in result.stderr, f"nothing measured: {result.stderr!r}")
+    result = program.run("validate", "./grid.json", "--time-limit", "0.000001", "-q")
+    checks.check(result.returncode == 1 and "are lost: with a file after --output" in result.stderr, f"nor kept: {result.stderr!r}")
     checks.check(program.files() == ["grid.json"], f"nothing is written: {program.files()}")
     journal = program.folder / "v.json.journal"
     process = program.start(*VALIDATE, "0.2")

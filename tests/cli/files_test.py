@@ -232,7 +232,9 @@ def with_streams(program, redirection, *arguments):
 
 
 def test_streams(checks, program):
-    for arguments in (["--help"], ["--version"], ["doctor"], ["reproduce", "--list"], ["compare", "--help"], SIMULATE):
+    program.run(*SIMULATE, "-q", "-o", "saved.json")
+    for arguments in (["--help"], ["--version"], ["doctor"], ["reproduce", "--list"], ["compare", "--help"],
+                      ["plan", "--knobs"], ["explain", "saved.json"], SIMULATE):
         for redirection in ("> /dev/full", ">&-"):
             result = with_streams(program, redirection, *arguments)
             refused(checks, result, "cannot write standard output", f"{' '.join(arguments)} {redirection}", code=4)

@@ -35,6 +35,11 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return old[b.size()];
 }
 
+// Whether the word is one of the parts between underscores, or several of them.
+bool has_part(const std::string& words, const std::string& word) {
+  return ("_" + words + "_").find("_" + word + "_") != std::string::npos;
+}
+
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
@@ -48,8 +53,8 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     const std::size_t longer = std::max(wanted.size(), other.size());
     const std::size_t cutoff = std::max<std::size_t>(1, longer / 3);
     std::size_t distance = edit_distance(wanted, other);
-    const bool is_beginning = wanted.size() >= 3 && other.starts_with(wanted);
-    if (is_beginning) distance = std::min(distance, cutoff);
+    if (wanted.size() >= 3 && (other.starts_with(wanted) || has_part(other, wanted)))
+      distance = std::min(distance, cutoff);
     const bool near = distance <= cutoff && (distance < longer || longer == 0);
     if (near && (!best || distance < best_distance)) {
       best = candidate;

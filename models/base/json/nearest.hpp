@@ -8,7 +8,8 @@
 namespace dovetail {
 
 // The candidate fewest edits (insert, delete, replace, swap neighbours) away, ignoring case and '-' against '_'; none
-// when even that is more than a third of the word away. A beginning of three letters or more counts as near.
+// when even that is more than a third of the word away. A beginning of three letters or more counts as near,
+// and so does a part between '-' or '_'.
 // The first of equally near candidates wins.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 

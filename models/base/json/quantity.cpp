@@ -106,6 +106,13 @@ std::optional<Unit> parse_unit(std::string_view text) {
   return Unit{dimension, top->times * bottom->over, top->over * bottom->times};
 }
 
+// "Gb/s" for "Gbps".
+std::string meant_unit(std::string_view symbol) {
+  if (!symbol.ends_with("ps")) return "";
+  const std::string meant = fmt::format("{}/s", symbol.substr(0, symbol.size() - 2));
+  return parse_unit(meant) ? fmt::format(", did you mean {}?", in_quotes(meant)) : "";
+}
+
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -131,7 +138,7 @@ double parse_value(std::string_view text, const UnitKind& wanted) {
   const std::string_view symbol = trimmed(body.substr(static_cast<std::size_t>(end - body.data())));
   if (symbol.empty()) refuse(wanted, text, ", which has no unit");
   const std::optional<Unit> unit = parse_unit(symbol);
-  if (!unit) refuse(wanted, text, ", whose unit " + in_quotes(symbol) + " is unknown");
+  if (!unit) refuse(wanted, text, ", whose unit " + in_quotes(symbol) + " is unknown" + meant_unit(symbol));
   if (unit->dimension != wanted.dimension) {
     const UnitKind* other = find_kind(unit->dimension);
     refuse(wanted, text, other ? fmt::format(", which is {}", other->name) : ", whose unit measures something else");

@@ -32,6 +32,13 @@ fs::path folder_of(const fs::path& target) {
   return target.has_parent_path() ? target.parent_path() : fs::path(".");
 }
 
+// The path that symbolic links lead to, whether or not there is a file.
+fs::path end_of_links(fs::path path) {
+  std::error_code error;
+  while (fs::is_symlink(fs::symlink_status(path, error))) path = path.parent_path() / fs::read_symlink(path);
+  return path;
+}
+
 // Another machine on the same disk may have our process number.
 fs::path temporary_beside(const fs::path& target) {
   static std::atomic<int> count{0};
@@ -101,8 +108,10 @@ void OutputFile::open_temporary() {
     if (::access(target_.c_str(), W_OK) != 0) refuse_path(shown_, std::strerror(errno));
   } else if (!shown_.has_filename()) {
     refuse_path(shown_, "Is a directory");
-  } else if (error == std::errc::filename_too_long) {
-    refuse_path(shown_, std::strerror(ENAMETOOLONG));
+  } else if (error != std::errc::no_such_file_or_directory) {
+    refuse_path(shown_, std::strerror(error.value()));
+  } else {
+    target_ = end_of_links(shown_);
   }
   remove_leftovers(folder_of(target_));
   Descriptor file = open_nameless(folder_of(target_));

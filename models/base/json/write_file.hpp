@@ -15,8 +15,8 @@ namespace dovetail {
 enum class Durability { Cached, Flush };
 
 // Errors: InputError where the path is at fault ("cannot write X: Permission denied"), DeviceError where writing itself
-// fails (disk full). "-" is standard output; devices and pipes are written directly, symbolic links to
-// files are followed, and the permissions of a file that is replaced are kept.
+// fails (disk full). "-" is standard output; devices and pipes are written directly, symbolic links are
+// followed, to files that do not exist yet too, and the permissions of a file that is replaced are kept.
 void write_file(const std::filesystem::path& path, std::string_view content, Durability = Durability::Cached);
 
 // Writes the same file piece by piece. Without finish() the path keeps what it had and the temporary is removed.

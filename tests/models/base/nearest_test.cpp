@@ -5,8 +5,8 @@
 using namespace dovetail;
 
 TEST_CASE("A mistyped word finds the one meant") {
-  const std::vector<std::string> keys{"nodes",          "gpus_per_node", "device", "name",
-                                      "forward_degree", "compare",       "dp",     "mp"};
+  const std::vector<std::string> keys{"nodes", "gpus_per_node",  "device",  "name", "forward_degree", "compare", "dp",
+                                      "mp",    "dgx-h100-rails", "dgx-h100"};
   struct Case {
     std::string word, meant;
   };
@@ -18,6 +18,7 @@ TEST_CASE("A mistyped word finds the one meant") {
                                                      {"forward", "forward_degree"},
                                                      {"comapre", "compare"},
                                                      {"db", "dp"},
+                                                     {"h100", "dgx-h100"},
                                                      {"nodes", "nodes"}}) {
     INFO(word);
     CHECK(nearest(word, keys) == meant);

@@ -75,6 +75,10 @@ TEST_CASE("A wrong quantity says what was expected, with an example") {
   CHECK(refusal_of_quantity<BytesPerSecond>("200 GB") ==
         "expected a bandwidth with unit, such as \"200 Gb/s\", got \"200 GB\", which is an amount of data");
   CHECK(
+      refusal_of_quantity<BytesPerSecond>("400Gbps") ==
+      "expected a bandwidth with unit, such as \"200 Gb/s\", got \"400Gbps\", whose unit \"Gbps\" is unknown, did you "
+      "mean \"Gb/s\"?");
+  CHECK(
       refusal_of_quantity<FlopsPerSecond>("312 TFLOP") ==
       "expected a compute rate with unit, such as \"312 TFLOP/s\", got \"312 TFLOP\", which is a number of operations");
   CHECK(refusal_of_quantity<SecondsPerByte>("1 GB/s") ==

@@ -91,6 +91,22 @@ TEST_CASE("Replacing keeps permissions and follows links") {
   CHECK(fs::status(folder / "a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
+TEST_CASE("A link to a file that is not there yet makes that file") {
+  const Folder folder;
+  fs::create_directory(folder / "there");
+  fs::create_symlink("there/next", folder / "link");
+  fs::create_symlink("b", folder / "there/next");
+  write_file(folder / "link", "new");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(fs::is_symlink(folder / "there/next"));
+  CHECK(content_of(folder / "there/b") == "new");
+  fs::create_symlink("nowhere/b", folder / "lost");
+  CHECK(refusal_to_write(folder / "lost") ==
+        "cannot write " + (folder / "lost").string() + ": No such file or directory");
+  fs::create_symlink("round", folder / "round");
+  CHECK(refusal_to_write(folder / "round").ends_with("Too many levels of symbolic links"));
+}
+
 TEST_CASE("Files that killed writers left are removed by the next one, those of living ones are not") {
   const Folder folder;
   const auto leave = [&](const std::string& name) {

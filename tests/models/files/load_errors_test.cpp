@@ -336,7 +336,7 @@ TEST_CASE("A bad experiment file is refused at the place of what is wrong") {
       {"\"mixtral-8x7b\",\n  \"workload\": {", "\"llama-3.1-8b\",\n  \"workload\": {\"capacity_factor\": 2, ",
        "f.json:4:35: /workload/capacity_factor: given, but llama-3.1-8b has no experts"},
       {"\"mixtral-8x7b\"", "\"llama-3.1-8b\"",
-       "f.json:5:25: /parallelism/ep: ep 4 and esp 1, but llama-3.1-8b has no experts"},
+       "f.json:5:18: /parallelism: ep 4 and esp 1, but llama-3.1-8b has no experts"},
       {"\"parallelism\"", "\"paralelism\"",
        "f.json:5:3: /paralelism: unknown key \"paralelism\", did you mean \"parallelism\"?"},
       {"", "{\"cluster\": ", "f.json:1:13: the file ends too early, expected \"}\" to close the \"{\" of line 1"},

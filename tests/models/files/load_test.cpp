@@ -218,9 +218,12 @@ TEST_CASE("A plan file gives every knob") {
     "expert_sharding": "ep_mp", "sharding_repeats": 2, "shadowed_experts": [0, 5], "layout": "rank_major",
     "row_tile": 16, "expert_kernel": "grouped", "shared_experts": "overlapped", "host_sync": true,
     "pipeline_schedule": "1f1b", "virtual_stages": 3, "micro_batches": 4, "recompute": ["moe", "norms"], "zero": 1,
-    "forward_degree": 5, "backward_degree": 6})");
+    "forward_degree": 5, "backward_degree": 6, "sequence_parallel": false})");
   FilesRead files;
-  const Plan p = load_plan("plan.json", files);
+  const System system = load_plan("plan.json", files);
+  CHECK(system.name == "plan");
+  CHECK(system.sequence_parallel == false);
+  const Plan& p = system.plan;
   CHECK(p == Plan{.forward_degree = 5,
                   .backward_degree = 6,
                   .backward_degrees = {1, 2},

@@ -96,7 +96,7 @@ TEST_CASE("dense layers and shared experts share their hidden size over mp") {
   CHECK_THROWS_WITH(validate(e), Catch::Contains("1, but the first MoE layer of round is its number 2"));
   e.workload.layers = 4;
   e.model.dense_hidden = 25;
-  CHECK_THROWS_WITH(validate(e), Catch::Contains("/parallelism/mp: 2 does not divide the hidden size 25"));
+  CHECK_THROWS_WITH(validate(e), Catch::Contains("/parallelism/mp: mp 2 does not divide the hidden size 25"));
 }
 
 TEST_CASE("default groups take as much of a node as divides") {

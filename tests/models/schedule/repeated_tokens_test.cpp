@@ -111,8 +111,8 @@ TEST_CASE("Repeated tokens are refused where they are not built") {
   e.parallelism.esp = 1;
   e.parallelism.ep = 4;
   CHECK_THAT(fault(e),
-             Contains("/parallelism/esp: 1 without sequence_parallel, where the 2 ranks of mp have the same tokens") &&
-                 Contains("expected 2"));
+             Contains("/parallelism: without sequence_parallel the 2 ranks of mp have the same tokens") &&
+                 Contains("expected esp 2, not 1"));
   e = repeating();
   e.workload.message_sizes = MessageSizes::Routed;
   CHECK_THAT(fault(e), Contains("/plan/pad_messages: false is not built yet without parallelism.sequence_parallel"));
