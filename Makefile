@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shortcuts. Each needs only a clean checkout: packages are installed where that is allowed, else named.
 PREFIX ?= /usr/local
 JOBS := $(shell nproc)

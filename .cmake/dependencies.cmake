@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds what Dovetail needs and what it can use. Also read by the installed package, so that a user's
 # build finds the same libraries. Sets DOVETAIL_HAS_X (0 or 1) and DOVETAIL_FOUND_X (what the summary prints).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run at build time: writes SOURCE's git revision to OUTPUT, and only when it changed. Sources that were carried without
 # their history have it in the file REVISION (see bench/gpu_suite.sh --prepare).
 set(described unknown)

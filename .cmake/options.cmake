@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The user's choices and the compiler settings that follow from them.
 
 foreach(library SIMGRID MPI CUDA NCCL OPENBLAS NLOPT OPENSSL)

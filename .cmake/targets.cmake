@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How this project makes libraries, programs and tests. Sources are listed in the folders' CMakeLists.txt.
 
 # Most of a compile goes into the headers and templates of libraries. So the sources of a folder are compiled together, in

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Shows where the time of a build goes: by folder, and the longest steps. It reads them off ninja's log.
 # Usage: bench/build_time.sh [--cold] [--touch FILE] [PRESET|FOLDER]      (default: release)
 #   --cold        first builds everything anew, without ccache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Bash completion of dovetail: commands, a command's options and their choices, and the names of shipped files.
 # All is asked of the program itself, so nothing here needs to follow its options.
 

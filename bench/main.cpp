@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command-line tool: picks the command, runs it and turns failures into one line and an exit code.
 #include <fmt/format.h>
 #include <malloc.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Asks two builds of dovetail the same questions and compares their result files byte by byte.
 
 For changes that must not change a number. Simulated and predicted results only: measured ones differ from run to run.

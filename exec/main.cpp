@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/run/program.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/streams.hpp"

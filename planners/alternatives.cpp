@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses among the plans that its system lists, which a user of the framework can set. As much is recomputed as the
 // first plans of the list do that fit the memory, since a step that computes more again is slower.
 #include "planners/alternatives.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plans that a user of a framework can choose among, as its system lists them (PlannerChoice::alternatives).
 #pragma once
 #include <vector>

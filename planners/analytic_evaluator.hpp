@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The planners' usual evaluator: build, price and predict. Time and memory of one step under a plan.
 #pragma once
 #include "planners/planner.hpp"

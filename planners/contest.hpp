@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the fastest of the plans that a planner proposes, and what its report says of the others.
 #pragma once
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of one question by estimate, where a prediction takes long: many micro-batches of many layers.
 //
 // An estimate puts a step together from a layer's times (layouts/step_estimate.hpp), in microseconds once the kind of

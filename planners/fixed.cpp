@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes the base plan as it is. Only gradient slices that a partitioned plan leaves open are filled in.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best that a planner may reach, by estimate, before it is asked.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a step runs its batch through the pipeline stages: a choice that every planner has, whatever else it chooses.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ways in which a step may run its batch through the pipeline stages.
 #pragma once
 #include <vector>

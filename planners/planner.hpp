@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A planner searches plans of one experiment for the fastest by an evaluator.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps of one question as the analytic model sees them, each predicted once.
 //
 // Systems have plans in common, and their planners come back to the same plans for other numbers of micro-batches. The

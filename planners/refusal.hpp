@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a plan can be built for an experiment.
 #pragma once
 #include <optional>

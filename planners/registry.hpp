@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All planners by name.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The period in which a pipeline repeats itself, once it is full and before it drains.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole step of a plan as the analytic model sees it, where many micro-batches are alike.
 //
 // From some micro-batch on every further one adds the same time and memory. So a step of many is not built whole. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A timeline from a child process, for what a process can do only once.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference that the folded simulators are checked against: every rank by itself, every message a flow of SimGrid
 // on the described links.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sim/flow_simulation.hpp"
 
 #include <fmt/format.h>

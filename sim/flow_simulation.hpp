@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SimGrid's model of flows on links (CM02): a message has the rate that max-min fairness on the links of its route
 // gives it. simgrid/s4u.hpp stays in the .cpp, as in simulation.hpp.
 #pragma once

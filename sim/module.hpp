@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way into the shared object that holds SimGrid's backends (module.cpp). It has a copy of its own of what it needs
 // of models/, which keeps no state that a backend would share with the program.
 #pragma once

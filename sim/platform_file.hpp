@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SimGrid platform files, checked before SimGrid sees them: it runs shared objects, obeys settings in a platform and
 // dies of many mistakes.
 #pragma once

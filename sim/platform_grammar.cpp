@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sim/platform_grammar.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contents that a SimGrid platform file may have here: hosts, links, routes and clusters, and nothing that SimGrid
 // would act upon elsewhere (other files, settings, processes, profiles over time).
 #pragma once

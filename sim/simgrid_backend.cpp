@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sim/simgrid_backend.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulates a priced schedule with contention: ops that run together and share a resource slow each other down.
 #pragma once
 #include "models/time/backend.hpp"

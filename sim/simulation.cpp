@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sim/simulation.hpp"
 
 #include <simgrid/engine.h>  // for version.h, which includes nothing itself

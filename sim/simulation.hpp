@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One SimGrid simulation: activities that run on unit-speed resources. Knows nothing of schedules.
 // simgrid/s4u.hpp stays in the .cpp: every file that includes it takes seconds longer to compile.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands of this program, one file each in commands/.
 #pragma once
 #include <CLI/App.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/cli/help_format.hpp"
 
 #include <fmt/format.h>

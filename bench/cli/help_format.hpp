@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of --help: lines of at most 118 characters, one blank line between groups.
 #pragma once
 #include <CLI/App.hpp>

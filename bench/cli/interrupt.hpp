@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The effects of Ctrl-C, SIGTERM and --timeout: the program ends at once; while a result is being written, its
 // temporary file is removed first.
 #pragma once

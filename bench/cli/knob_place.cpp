@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/cli/knob_place.hpp"
 
 #include <nlohmann/json.hpp>

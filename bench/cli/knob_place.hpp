@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The place at which the user wrote a knob of a plan, for complaints about it.
 #pragma once
 #include <string>

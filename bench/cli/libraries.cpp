@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/cli/libraries.hpp"
 
 #include <Eigen/src/Core/util/Macros.h>

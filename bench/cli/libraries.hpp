@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The libraries that this program was built with.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps two programs from working on one output or one state at the same time.
 #pragma once
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names that Megatron-LM has for sizes of groups and batches, and ours.
 #pragma once
 #include <string>

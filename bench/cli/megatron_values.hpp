@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values that Megatron-LM, DeepSpeed and FSDP have for knobs of a plan, and ours.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declares one option each and checks its value: a wrong one becomes an InputError that names the option.
 #pragma once
 #include <CLI/App.hpp>

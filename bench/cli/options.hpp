@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that commands share: declared, explained and checked in one place.
 #pragma once
 #include <CLI/App.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The places to which a command writes its results: files all or nothing, and standard output.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Output for a person at a terminal besides the result: colours, and the progress of long work on stderr.
 #pragma once
 #include <chrono>

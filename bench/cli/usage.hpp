@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the command line is read: CLI11's own complaints become one line that says what to write instead.
 #pragma once
 #include <CLI/App.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail calibrate: a calibration file from measurements on this machine, or from the output of nccl-tests.
 #include "exec/run/calibrate.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail compare: several systems or plans on one experiment.
 #include <fmt/format.h>
 

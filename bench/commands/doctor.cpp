@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail doctor: what this build and this machine can do, what is missing and how to get it.
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail explain: the explanation of a saved result.
 #include <fmt/format.h>
 

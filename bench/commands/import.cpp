@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail import: a model file from the config.json of a Hugging Face checkpoint.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail plan: choose a plan and say why.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail plan --online: choosing step by step, over a trace or for a training job that calls it.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail reproduce: published tables of the papers, recomputed and put beside the published numbers.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail run: a system's plan for real on this machine, scaled down, predicted beside measured.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail simulate: one system or plan in detail.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail sweep: systems over a grid of settings, in parallel, resumable.
 #include "bench/sweep/sweep.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail tune: the fastest layout and plan for a model, a cluster and a global batch.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dovetail validate: predictions against measured times, on sizes that nothing was fitted to.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a training framework embeds an online planner: choose before a step, report after it, keep the state between
 // runs. Usage: online_planner STATE.json
 #include <algorithm>

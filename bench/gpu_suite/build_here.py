@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiling where the GPU is: for a checkout, and where carried programs do not start and their sources were carried too."""
 import os
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Shapes drawn from the shipped tables of kernels: drawn to be measured again, merged with what PyTorch measured, compared."""
 import argparse
 import csv

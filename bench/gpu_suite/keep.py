@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as they are kept in data/: a file for each mission, by device and revision, and the facts as CSV files."""
 import csv
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Missions 6 to 8: what papers measured and one GPU can; eight ranks on one GPU; tools that look into kernels."""
 import machine
 from missions import CLUSTER, FIRST, Mission, Part, degree, step

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is on this machine: GPUs, the CUDA toolkit, libraries in pip's folders, and how it is named in results."""
 import ctypes
 import datetime

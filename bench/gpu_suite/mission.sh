@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs a mission with the programs of this folder: ./mission 1 -o RESULTS. ./mission --check starts each program once;
 # ./mission --with COMMAND... runs anything else in the same surroundings. Folders of LD_LIBRARY_PATH come first, then those
 # of Python's packages, which PyTorch loads too, then the toolkit's.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The missions of the suite: what each runs on a GPU, part by part, how long that may take, and what it needs. All fit one
 call of minutes; missions 6 to 8 stand in later_missions.py."""
 import dataclasses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table that a call ends with: parts with their clocks, then the figures of what was measured, in at most LINES lines."""
 import csv
 import json

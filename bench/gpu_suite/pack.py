@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources for a machine that has neither a package manager nor this repository's history."""
 import pathlib
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A folder to carry to a machine with a GPU: programs that need nothing there but the C library, CUDA's runtime and cuBLAS;
 data; these scripts; the revision."""
 import os

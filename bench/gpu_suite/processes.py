@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that end with this program, whatever ends it: parts of missions, the resident executor, the watch of clocks."""
 import datetime
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done and what came of it: summary.json, which is read again to go on, and the archive of all results."""
 import gzip
 import io

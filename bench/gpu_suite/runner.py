@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the parts of missions within their limits, correctness side by side and whatever measures time alone, and writes down
 each result before the next part begins."""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Missions for a machine with a GPU that is at hand for minutes: tests, probes, costs, predicted against measured, the same
 work in PyTorch. Programs are built where there is no GPU and carried (--prepare). Each part has a time limit, and results are
 kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""

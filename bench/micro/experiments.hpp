@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main job's experiment, as users load it, with the number of layers a benchmark asks for.
 #pragma once
 #include "models/question/experiment.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of the flow-level reference: forward and backward of one MoE layer, whose experts lie on all GPUs, so that
 // each of its four all-to-alls is a message between any two.
 #include <benchmark/benchmark.h>

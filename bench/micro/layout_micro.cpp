@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layouts of whole models: how many plans on layouts a second are estimated, how many are seen to be too large, how
 // long a whole search takes, and what predicting a step of many micro-batches from two of few saves. Goals: 5,000
 // configurations of a whole model a second, 100,000 that do not fit, 5 s for 256 GPUs, 20 s for 4,096.

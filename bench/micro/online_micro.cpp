@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of an online planner in a training step: a choice at a load that was seen before, at a new one, a report,
 // and the rebuilding of buckets that the first report at a load brings. The argument is how many loads are known.
 #include <benchmark/benchmark.h>

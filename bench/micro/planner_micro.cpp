@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planner hot paths, on FSMoE's testbed B with Mixtral-8x7B: the closed forms, the gradient partition, and what one
 // evaluation of a plan costs. Goals: four_case 1 us, partition of 32 layers 1 ms, analytic pass of a layer 5 us, the
 // unified planner 100 ms for 32 layers.

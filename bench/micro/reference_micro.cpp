@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact solvers beside the papers' own: degrees of FSMoE's 1,458 layers of Table 4 by search and by SLSQP,
 // gradients by dynamic programming and by differential evolution. And the whole planners memory_reuse,
 // all_to_all_choice, shadowing.

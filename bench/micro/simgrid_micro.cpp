@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of one simulation: forward and backward of an MoE layer (Mixtral-8x7B on FSMoE's testbed B), pipelined.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long the program takes to start, and how long it would take if it loaded SimGrid each time.
 #include <benchmark/benchmark.h>
 #include <spawn.h>

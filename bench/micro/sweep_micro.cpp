@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a cell of a sweep: one layer of Mixtral-8x7B on FSMoE's testbed B, SimGrid, each cell with another
 // capacity. Goal: 5,000 cells a second with a fixed plan of degree 4.
 #include <benchmark/benchmark.h>

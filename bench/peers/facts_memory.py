@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of torch_facts.py that do not multiply: kernels bound by memory, and what the host takes to launch an operation. Each
 yields (label, rows): a function that measures and returns rows."""
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of torch_facts.py that multiply: sustained products, attention, grouped products. Each yields (label, rows): a function
 that measures and returns rows."""
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What torch_facts.py measures, as numbers: shapes of shipped models, operations and bytes of each, and the CSV files."""
 import csv
 import datetime

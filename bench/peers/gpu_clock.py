@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock and the power of the first GPU while something runs, as the driver's library says, ten times a second. As a program
 it writes lines as `nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu,clocks_event_reasons.active` does,
 where there is no such program."""

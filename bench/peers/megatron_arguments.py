@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Records the arguments of Megatron-LM's parser at one commit, as tests/data/frameworks/megatron-lm.csv has them.
 
 Usage: megatron_arguments.py GIT_DIRECTORY COMMIT > megatron-lm.csv

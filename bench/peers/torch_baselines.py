@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures PyTorch on one GPU at the shapes of one rank of a schedule: the experts' products as torch.bmm, forward and
 both gradients; fused causal attention, forward and backward; copies inside the device. Writes medians and intervals as JSON."""
 import argparse

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures what simulators of training lack, in PyTorch on one GPU: sustained against burst rate of products, attention by shape,
 grouped products, kernels bound by memory as shares of its bandwidth, the host's time for an eager operation. Writes one CSV
 file for each into a folder. Files of an earlier call are kept, and their parts are not measured again."""

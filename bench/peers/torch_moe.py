@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the step of one rank of a layer in plain PyTorch on one GPU: attention, gate, capacity rows, experts, weighted sum,
 backward, Adam. There is no communication: rows that would arrive are copied from those that would be sent. Writes median and interval
 as JSON."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times of PyTorch functions on one GPU: captured as a graph where that is possible, median and interval of samples. The GPU is
 warm before the first sample and busy without a pause in each, as in training, with its clock and power beside the times."""
 import importlib.util

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All candidates of a question side by side.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one list of the backends that a schedule can be computed on. All that commands and tests decide by the kind of a
 // backend stands in its entry.
 #pragma once

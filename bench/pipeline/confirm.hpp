@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best plans of tune by other means: simulated by another backend, or really run in the size of this machine.
 #pragma once
 #include <functional>

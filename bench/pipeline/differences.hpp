@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How two descriptions of work differ, for the message that refuses to mix them.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a question's candidates to the numbers of the rows of a report.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The evaluators that tell planners how long a plan takes: a model, a simulation, or this machine.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the best of several plans to the numbers that explain it (models/results/explanation.hpp).
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/export_flags.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best plan of a result as arguments of the framework that the options name, with the step that the framework then
 // takes; nothing where they name none.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/fsmoe_layers.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The single MoE layers of FSMoE's Table 4: 1,458 on each of its testbeds.
 #pragma once
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/gpu_service.hpp"
 
 #include "bench/cli/interrupt.hpp"

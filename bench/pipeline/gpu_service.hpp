@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU of this program: all its commands use one process of dovetail-exec.
 #pragma once
 #include "exec/launch/gpu_service.hpp"

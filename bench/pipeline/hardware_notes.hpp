@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of the described hardware to which costs were adapted, and those that they do not follow: where a
 // calibration does not know its hardware, its costs are those of one cluster, and a value that differs from that
 // cluster's would otherwise change nothing without a word.

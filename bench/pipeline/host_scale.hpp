@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sizes that an experiment is brought down to where it really runs: options and what is said about it.
 #pragma once
 #include <CLI/App.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finished parts of long work, kept in a file while the work goes on, so that it resumes where it was stopped. One
 // JSON object a line; the first says that this is a journal, of which version, and of what work.
 #pragma once

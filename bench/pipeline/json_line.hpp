@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One line of a file of JSON lines, read like a file of its own: what is wrong in it has the line's number.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of kernels for a calibration, from a folder of measurements.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The knobs of plans in words, for a terminal.
 #pragma once
 #include <span>

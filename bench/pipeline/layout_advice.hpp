@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes that help where no layout divides everything, or where none fits.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that finished work is added to line by line while it goes on. The first line says what work it is.
 #pragma once
 #include <chrono>

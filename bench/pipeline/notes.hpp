@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notes that tell the reader of a result what stands behind its numbers.
 #pragma once
 #include <string>

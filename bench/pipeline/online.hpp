@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planning step by step: strategies of an online planner, and a trace gone through with it.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/provenance.hpp"
 
 #include <fmt/chrono.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a result came to be: what a reader needs to make it again.
 #pragma once
 #include <string>

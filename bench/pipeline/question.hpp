@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A question of the user: an experiment, and the systems or plans to compare on it.
 #pragma once
 #include <string>

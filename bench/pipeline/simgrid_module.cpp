@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/simgrid_module.hpp"
 
 #include <dlfcn.h>

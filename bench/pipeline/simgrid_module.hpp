@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backends of SimGrid, from a shared object that is opened when the first one is asked for. SimGrid brings 22
 // libraries, which take the dynamic loader longer than most commands take.
 #pragma once

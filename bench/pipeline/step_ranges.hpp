@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How sure the steps of a report are.
 #pragma once
 #include "bench/cli/options.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a question without groups to the fastest layouts and plans for it.
 #pragma once
 #include "bench/pipeline/tune_question.hpp"

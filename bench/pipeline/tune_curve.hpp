@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One training tuned on several clusters, or on several sizes of one.
 #pragma once
 #include <functional>

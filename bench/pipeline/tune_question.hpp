@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A question to tune: an experiment whose groups and batch are left open, and the sizes that the user has fixed.
 #pragma once
 #include <map>

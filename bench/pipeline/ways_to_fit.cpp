@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/ways_to_fit.hpp"
 
 #include <fmt/format.h>

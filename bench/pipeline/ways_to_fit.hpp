@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds changes that make a plan fit the memory. They are tried one by one, not guessed.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AMPipe's closed form of a layer's forward time (appendix C) against the schedule that it describes: p chunks of
 // attention, dispatch, experts, combine; equal chunks (no causal mask), all other ops hidden.
 #include <fmt/format.h>

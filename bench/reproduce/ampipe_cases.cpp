@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AMPipe's speed-ups on four A10G: which of its cases fit the memory, how much faster their blocks get by chunks, how
 // that depends on the degree, and what its closed form expects.
 #include <fmt/format.h>

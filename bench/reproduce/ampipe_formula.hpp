@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AMPipe's closed form of a pass in p chunks (appendix C).
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AMPipe's step times on eight A800 whose links are held to 20 GB/s, by the number of chunks.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many of FSMoE's 1,458 layers have different best degrees forward and backward, by several readings.
 #include <array>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's table 6: steps of GPT2-XL on testbed B by kind of gate.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's table 5: mean speed-ups over Tutel on its 1,458 layers. A layer by itself has no earlier gradients to reduce
 // beside it, so each is one of a stack: its time is what it adds to a step of more layers.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's end-to-end steps: how much faster it is than each other system on whole models, with the interference of the
 // calibration and without any.
 #include <fmt/format.h>

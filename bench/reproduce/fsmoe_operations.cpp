@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's table 2: what each operation of one layer takes, in each pass.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A single MoE layer as papers time it: forward and backward of gate, exchanges and experts, without attention,
 // reductions of gradients and optimizer.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's equations 1 to 6 against what the tensors of the schedules of its layer add up to, for the tensors that
 // they speak of: not attention, routing, host copies and what is brought back for the backward pass.
 #include <fmt/format.h>

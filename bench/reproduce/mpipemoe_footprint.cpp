@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's figures of memory beside time.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers that MPipeMoE measures: its Table III in several batch sizes, and its systems as plans for them.
 #pragma once
 #include <string>

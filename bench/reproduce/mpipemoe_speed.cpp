@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's figures of time: speed-ups, the best number of chunks, and which restore strategy does better.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A published table as data/published has it: what was measured how, the numbers, and how near ours should come.
 #pragma once
 #include <string>

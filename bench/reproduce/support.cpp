@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/reproduce/support.hpp"
 
 #include <fmt/format.h>

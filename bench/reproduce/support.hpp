@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the functions that recompute published tables. They use the parts that commands use: experiments, shipped
 // systems, their planners, the analytic backend. A system therefore gets the figures that `dovetail compare` prints.
 #pragma once

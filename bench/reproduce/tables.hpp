@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The published tables that can be recomputed, by id.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's comparison of linear and 2DH all-to-alls on up to 4,096 GPUs.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's single MoE layer: what each of its parts gains over Fairseq, the layout of the experts' rows, and memory.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's table of what all-to-alls take of an MoE layer, and what hiding them could gain.
 #include <fmt/format.h>
 

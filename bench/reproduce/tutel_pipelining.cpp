@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's adaptive choice of all-to-all algorithm and pipelining degree against static ones. The best of all of them
 // stands for its dictionary, which finds the same after some trials.
 #include <fmt/format.h>

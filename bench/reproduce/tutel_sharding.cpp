@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's table of when to gather the weights of sharded experts (P1) and when to repeat rows to the shards (P2): the
 // choice is the router's, which looks at sizes, and the gain is in time.
 #include <fmt/format.h>

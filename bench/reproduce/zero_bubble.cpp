@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The zero-bubble paper's bubble rates, of our order of the pipeline's units with the times that the paper measured.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One MoE layer on all GPUs of a cluster of any size, simulated: dispatch of 32 MiB from each GPU, 1 ms of experts,
 // combine and beside it an all-reduce of 64 MiB. Usage: scale_layer CLUSTER GPUS; prints what that took as JSON.
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures how long whole questions take, from starting the program to its answer, and the most memory they take: those
 that were once slow, the reference that sends every message, and searches over all layouts of a cluster. With --against
 a second build is measured beside the first, question by question. Times are the least of --repeat; a question that

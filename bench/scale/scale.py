@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures on this machine how much time and memory simulations of 8 to 100,000 GPUs take. It simulates an MoE layer
 (dispatch of 32 MiB from each GPU, 1 ms of experts, combine, all-reduce of 64 MiB) and a training step of all 32 layers
 of Mixtral-8x7B. The layer's times are the least of 20 in one process. All other times are of whole processes, the least

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the cells of a sweep, in as many processes as there are cores, and keeps what is finished.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the number of a cell of a sweep to its line in the result.
 #pragma once
 #include <initializer_list>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of a sweep as JSON lines: the first says what sweep it is, each of the others is a cell ("cell": number
 // first). While the sweep runs, cells stand in the order in which they were finished; at the end they are sorted.
 #pragma once

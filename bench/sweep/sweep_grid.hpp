@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grid that dovetail sweep computes: a product of axes, and systems at each point. Cells are numbered and made
 // when they are asked for, so that a grid of any size takes no memory.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of the lines of a sweep's file, all of each: a file may be damaged, of another version, or no sweep at all.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The summary of a finished sweep: which system is fastest where, and by how much.
 #pragma once
 #include <iosfwd>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbered pieces of work in forked processes: each has its own simulation engine, and one that crashes is reported.
 #pragma once
 #include <cstdint>

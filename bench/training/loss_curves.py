@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains one small model under every shipped system, each beside the same training in sequence and in double precision,
 and keeps the losses (loss-curves.json) and a picture of them (loss-curves.svg) in the folder of --keep. Exit code 1 if a
 system's losses are not those of the sequential training. --draw draws the kept losses again and trains nothing."""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plans of a validation at one size: all that planners look at, or those of them that the grid asks for.
 #pragma once
 #include <string>

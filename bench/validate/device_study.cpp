@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/validate/device_study.hpp"
 
 #include <fmt/format.h>

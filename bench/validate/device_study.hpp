@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what was measured on the device of a validation beside plans: our own points, another program's times, labels.
 #pragma once
 #include <string>

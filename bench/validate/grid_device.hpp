@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs steps at the sizes of a validation grid, on the CPUs or the GPU that the grid names.
 #pragma once
 #include <optional>

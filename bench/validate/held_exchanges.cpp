@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/validate/held_exchanges.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predictions of steps whose exchanges are held to their modelled times while kernels are real.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs of kernels, for each kind of op and pass, and of copies to and from the host, from what ops of executed
 // schedules really took.
 #pragma once

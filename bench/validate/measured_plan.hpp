@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One round's measurement of a plan, as a journal keeps it, and its way into the outcome.
 #pragma once
 #include <cstdint>

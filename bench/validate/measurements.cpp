@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/validate/measurements.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The measurements of long work, each made once: what an earlier run has finished is taken from its journal, and none
 // begins when it is too late.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The links of a validation grid, whose held times are a multiple of the modelled ones.
 #pragma once
 #include "models/schedule/kernel_shape.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calibrates on some sizes, predicts others, and measures every plan that planners consider there.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The question of dovetail validate: a file of sizes to fit costs to, sizes to predict, and systems.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a validation grid is measured.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of the causal softmax over scores (samples, heads, queries, keys), forward and backward. Queries of a sample
 // are `count` positions from `first` on; all keys up to the last of them are there.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of attention that is between its projections, of a chunk of queries: products over whole heads, softmax, and
 // their gradients. A product is a strided batch over samples or over key heads, whichever there are more of.
 #pragma once

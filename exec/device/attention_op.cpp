@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention by products over whole heads: scores of all queries of a chunk with all keys up to its last, softmax with
 // the causal offset, and the backward pass from log_sum_exp. Samples are multiplied in batches.
 #include "exec/device/attention_heads.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The communicators of one rank for a schedule: one for each stream and kind of group that move data, so that what runs
 // beside each other never waits for each other; one for each two neighbouring stages and direction; and one for all.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops that move data between ranks, where each rank has a device of its own: what one rank asks of its communicator.
 #pragma once
 #include "exec/device/device_network.hpp"

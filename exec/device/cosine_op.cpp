@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/device/cosine_op.hpp"
 
 #include "exec/device/soft_bodies.hpp"

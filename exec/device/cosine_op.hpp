@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logits of gates by cosines, and back: part of the gate op. Weights: Wp (M, P), embeddings (P, E), theta.
 #pragma once
 #include "exec/device/device_op.hpp"

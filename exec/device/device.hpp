@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of a device for executors: memory, queues, marks in time, and graphs of captured work. One
 // implementation is a GPU; the other, of host memory and loops, is there to test all the rest without one.
 #pragma once

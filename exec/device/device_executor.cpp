@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/device/device_executor.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the steps of a schedule on a GPU: one queue for each rank and stream, events between them, ops given out in
 // program order by one thread.
 #pragma once

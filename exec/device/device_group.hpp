@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executes a schedule on several devices at once, a rank on each, driven by a thread each.
 #pragma once
 #include "exec/device/device_executor.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of one rank on a device: one arena, their contents when a step starts, poison.
 #pragma once
 #include <memory>

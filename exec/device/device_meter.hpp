@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of operations on one device: one rank, with the kernels and products that its executor uses.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves data between devices that hold a rank each: NCCL between GPUs; between stand-in devices of host memory, copies.
 // Nothing here waits, unlike what moves data between ranks on hosts (transport.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of an op on a device, taken down with operands by their roles (models/schedule/operands.hpp); the
 // counterpart of op_kernels.hpp for devices. Instantiated for double, float and Bf16.
 #pragma once

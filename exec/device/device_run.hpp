@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole of a measured run on GPUs: numerics, op times, samples of the captured step.
 #pragma once
 #include "exec/device/device_group.hpp"

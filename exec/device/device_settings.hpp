@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings of a device's executor for its step.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives the tasks of a step to the queues of a device, and waits for them beside other ranks.
 #pragma once
 #include <memory>

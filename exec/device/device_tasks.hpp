@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ops of a schedule as tasks of one device: which ranks do an op together, on which queues, after which events.
 #pragma once
 #include <memory>

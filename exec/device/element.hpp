@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number formats that tensors on a device are stored in, and what is computed with when they are loaded.
 #pragma once
 #include <cstdint>

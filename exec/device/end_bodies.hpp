@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of norms, of the embedding and of the loss.
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms (those of queries and keys too), embedding, output head and loss.
 #include <array>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of the experts' activations. Hidden rows: of each of `shards` shards relu(x W1), or x W1 and x W3 side by
 // side; activations: of each shard `width` columns.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expert feed-forward networks. A chunk has its rows source by source; an expert's rows are brought together first, so
 // that each product has all of them and equal ones are a batch, and results go back. Hidden rows stay by expert, since
 // only these ops read them. One local expert, or one source, moves nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of the gate, in the wide format.
 #pragma once
 #include <cmath>

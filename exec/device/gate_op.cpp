@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gate: logits by products, scores, choices (or preset ones) and slots by kernels.
 #include <algorithm>
 

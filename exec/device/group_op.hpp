@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops that move data between ranks, where all ranks of the group are on one device: copies and sums.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work of a device that lasts as long as a model says: deadlines chain from op to op, as Emulation's do on hosts.
 #pragma once
 #include "exec/device/element.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies for the heads of latent attention, whose queries and keys have a part without and one with position.
 #pragma once
 #include "exec/device/launch.hpp"

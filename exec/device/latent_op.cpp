@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The projections of latent attention: down to the low ranks, of a rank's own tokens, and up from the low ranks of all.
 // In a head of queries or keys, the part without position comes first.
 #include "exec/device/device_op.hpp"

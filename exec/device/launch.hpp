@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels are bodies: structs of operands whose call does one element, or one row with all lanes of a warp. The same
 // body runs as a kernel on a GPU and as a loop on the host, where tests check it.
 #pragma once

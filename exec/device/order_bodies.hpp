@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of encode and decode: tokens to the capacity rows of their experts, and back. A routing (entries, 3) is as in
 // models/schedule/operands.md.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encode and decode by the routing tensor and where the placement of rows puts each expert.
 #include <algorithm>
 

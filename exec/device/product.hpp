@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products as a device's library takes them: row-major matrices, any of the formats, strided batches.
 #pragma once
 #include "exec/device/element.hpp"

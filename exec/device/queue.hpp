@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An in-order queue of work on a device, and marks in it that other queues wait for.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The regions of a lowered op in one rank's device memory, and what the rank does there alone.
 #pragma once
 #include "exec/device/device_memory.hpp"

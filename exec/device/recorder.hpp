@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes down the device work of an op, once, so that a step is only launches: pointers and sizes never change.
 #pragma once
 #include <functional>

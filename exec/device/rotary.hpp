@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records the kernels that turn queries and keys by the positions of their tokens: one for each, as they are priced.
 #pragma once
 #include <cstdint>

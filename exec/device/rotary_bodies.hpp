@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The body that turns queries and keys by the positions of their tokens (exec/step/rotary_rule.hpp).
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exchanges of one rank that stands for all: they copy as many bytes as would arrive, each held to its modelled
 // time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of gates that are not a choice among linear logits: soft gates, cosines, choices by experts; and of the dense
 // form (T, E, C) of choices.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When each op of a step begins and ends, written down by the device itself, in a captured step too. The times are in
 // pinned memory: where the device fails, the host still sees how far it came.
 #pragma once

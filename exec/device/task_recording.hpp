@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes down the work of a device's tasks, with the memory that it needs besides tensors.
 #pragma once
 #include <memory>

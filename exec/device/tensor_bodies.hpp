@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies of kernels that know nothing of layers: sums, rows in another order, Adam.
 #pragma once
 #include <cmath>

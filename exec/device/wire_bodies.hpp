@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies that round rows to the formats they are sent in, and back. Fp8: e4m3 bytes, then the fp32 scale of the row.
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention by blocks of queries. The backward pass recomputes probabilities from log_sum_exp, as flash kernels do.
 #include <Eigen/Core>
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The norm of a rank's gradients, and gradients that are clipped by the norm of all.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops that exchange data between ranks: what one rank asks of its communicator.
 #pragma once
 #include "exec/host/op_kernels.hpp"

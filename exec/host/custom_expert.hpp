@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experts of the user's own (models/extend/custom_expert.hpp) on a chunk's rows, run by run, with conversion to double.
 #pragma once
 #include "exec/host/host_kernels.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gate of the user's own (models/extend/custom_gate.hpp), in the layouts of gates.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An order of the user's own (models/extend/custom_order.hpp) in the place of encode and decode, with rows that lie in
 // chunks, and with conversion to double. Operands are those of the functions without `custom` in host_kernels.hpp.
 #pragma once

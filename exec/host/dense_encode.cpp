@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encode and decode as GShard's einsums: matrix products of the tokens, or of the experts' rows, with weights (T, E, C)
 // that are 0 nearly everywhere.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encode and decode: tokens to the capacity rows of their experts, and back weighted by their scores.
 #include <algorithm>
 

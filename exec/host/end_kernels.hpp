@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of norms, embedding and loss on the host, on one thread, for float and double; layouts as in
 // models/schedule/operands.md. Outputs are overwritten unless a comment says otherwise.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expert feed-forward networks on runs of rows. A chunk holds each expert's rows as row_copies blocks, positions()
 // blocks apart. Shards of an expert are worked on one after the other: their hidden rows stand side by side, their
 // results add up.

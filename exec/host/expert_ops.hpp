@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops of experts: a batched or a grouped kernel on a chunk's rows.
 #pragma once
 #include "exec/host/op_context.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The products and activations of one expert on rows that lie together, which its kernels share.
 #pragma once
 #include <Eigen/Core>

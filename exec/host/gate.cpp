@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gate: residual sum, router, choices, capacity slots; backward through the scores. In double whatever the tensors
 // hold, so that no choice depends on their precision.
 #include <algorithm>

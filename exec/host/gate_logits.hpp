@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From tokens to a gate's logits and back, in double: the part that the gate's weights decide. Layout of the weights
 // and formulas: models/schedule/operands.md.
 #pragma once

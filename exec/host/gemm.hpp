@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products on one thread: OpenBLAS where it is built in, else Eigen.
 #pragma once
 #include "exec/step/matrix.hpp"

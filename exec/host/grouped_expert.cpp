@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each expert on its own rows of a chunk (a grouped product): they are brought together from all blocks, computed, and
 // put back.
 #include <algorithm>

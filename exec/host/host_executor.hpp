@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Really executes the steps of a schedule on the ranks of this process: kernels of host_kernels.hpp, any transport.
 #pragma once
 #include <functional>

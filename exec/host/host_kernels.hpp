@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of an MoE layer on the host, on one thread, for float and double. Shapes, layouts and the meaning of
 // every operand are those of models/schedule/operands.md. Outputs are overwritten unless a comment says otherwise.
 #pragma once

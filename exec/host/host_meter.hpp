@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks as threads of this process, with the executor's own kernels and transport.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measured runs on this machine's CPUs.
 #pragma once
 #include <memory>

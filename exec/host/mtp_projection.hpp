@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The projection of multi-token prediction: its input (L, 2M) by the rank's columns of the weights (2M, M / mp).
 #pragma once
 #include "exec/host/gemm.hpp"

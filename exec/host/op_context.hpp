@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An op of a schedule on one rank of a host, as kernels see it.
 #pragma once
 #include <functional>

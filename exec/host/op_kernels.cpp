@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/host/op_kernels.hpp"
 
 #include <algorithm>

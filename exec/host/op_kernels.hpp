@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From an op of a schedule to the kernel that does it, with operands by their roles (models/schedule/operands.hpp).
 #pragma once
 #include <span>

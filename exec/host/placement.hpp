@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Places the threads of ranks on cores. Each rank has cores of its own, so that ranks do not disturb each other.
 // Threads that wait for links go before those that compute: so held ops end on time although their rank computes on the
 // same core.

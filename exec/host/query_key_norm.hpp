@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The norms of queries and keys, over each head or over all of a token's, and the turn by their positions that follows;
 // and those of latent attention's low ranks. Norms over heads that several ranks share are in width_norm.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of one rank in host memory: blocks, initial contents, poison. Ops of several threads release them.
 #pragma once
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An all-to-all that sends a token once to each node (plan.all_to_all node_deduplicated;
 // models/network/token_copies.hpp says which way its rows go).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns queries and keys by the positions of their tokens (exec/step/rotary_rule.hpp), or their gradients back.
 #pragma once
 #include <cmath>

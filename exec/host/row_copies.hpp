@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of chunks that belong to choices: all copies of a row, wherever they stand.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges of rows that are as many as their counts say (routed messages).
 #pragma once
 #include <cstdint>

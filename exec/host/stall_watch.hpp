@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends a run of ranks that are threads of this process once nobody gets past an op.
 #pragma once
 #include <functional>

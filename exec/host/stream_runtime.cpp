@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/host/stream_runtime.hpp"
 
 #include <fmt/format.h>

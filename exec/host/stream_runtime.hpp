@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the steps of a schedule for the ranks of this process: one thread per rank and stream, a stream's ops in
 // program order, dependencies between streams by atomic wait. A rank runs the streams of its class; what depends on an
 // op of another class waits in its body. Knows neither kernels nor transports.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of tokens by sample and position, which tensors may hold in another order (token_rows()).
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms of queries and keys over all heads of a token, which several model-parallel ranks share: each adds up its part,
 // the schedule sums the parts over the ranks, and each norms its own columns.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that runs beside this one, with its output read through pipes. Gone with all that it started when this
 // object goes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The words and files by which a program calls dovetail-exec.
 #pragma once
 #include <optional>

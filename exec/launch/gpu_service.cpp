@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/launch/gpu_service.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs schedules on a GPU and measures it, from a program that does not use CUDA itself: one process of dovetail-exec
 // does, for all requests.
 #pragma once

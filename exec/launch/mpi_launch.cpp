@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/launch/mpi_launch.hpp"
 
 #include <fmt/format.h>

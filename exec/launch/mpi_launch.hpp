@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a schedule over MPI, from a program that does not use MPI itself: dovetail-exec does.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The signs of life that each process of a run writes to its standard output. mpirun brings them to the launcher from
 // all machines.
 #pragma once

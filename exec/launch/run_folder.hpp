@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder for the files of one run. Gone when this object goes; where the program was killed, the next one removes it.
 #pragma once
 #include <filesystem>

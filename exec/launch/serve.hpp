@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A resident dovetail-exec: one process, and so one CUDA context, executes requests one after another. To start a
 // process for each takes several times as long as most measurements.
 #pragma once

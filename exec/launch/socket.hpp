@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A socket of this machine, named by a path, over which lines go both ways.
 #pragma once
 #include <optional>

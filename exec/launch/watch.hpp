@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges by their pulses whether the processes of a run still go on.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of the reference: every head and token by itself.
 #pragma once
 #include "exec/reference/attention_pass.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values that the reference's attention leaves for its backward pass.
 #pragma once
 #include "exec/reference/naive.hpp"

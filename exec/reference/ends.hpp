@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms, embedding, output head and loss of the reference: naive, row by row.
 #pragma once
 #include "exec/reference/model_data.hpp"

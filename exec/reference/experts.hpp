@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experts and dense feed-forward parts of the reference, row by row.
 #pragma once
 #include "exec/reference/naive.hpp"

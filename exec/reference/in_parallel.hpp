@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A loop over many numbers on all free cores.
 #pragma once
 #include <cstdint>

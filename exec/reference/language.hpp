@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A language for training runs: words that a model can learn to predict, without any file of text.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries, keys and values of latent attention in the reference, token by token (DeepSeek-V2, arXiv:2405.04434,
 // equations 9 to 19; its norms of the low ranks follow section 2.1.4).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights, inputs and loss gradients of an experiment in double, whole (not split over ranks), and what part of
 // them each rank holds.
 #pragma once

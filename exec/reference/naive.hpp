@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small parts that the reference is made of: products and sums in plain loops, and the sizes of a step.
 #pragma once
 #include <cstddef>

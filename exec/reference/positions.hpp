@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotary positions of the reference (exec/step/rotary_rule.hpp), element by element.
 #pragma once
 #include <cmath>

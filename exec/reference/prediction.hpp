@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A layer of multi-token prediction before and after what it has in common with any layer: its input of the output
 // before and the next words, and the norm of its own output.
 #pragma once

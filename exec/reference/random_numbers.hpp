@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers that follow from a key and a place alone, so that any part of a tensor can be drawn by itself.
 #pragma once
 #include <cstdint>

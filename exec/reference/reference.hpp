@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results that a training step must have: a naive MoE transformer, token by token in double over the data of all
 // ranks. It knows nothing of schedules, groups or kernels.
 #pragma once

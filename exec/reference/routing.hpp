@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which expert takes which token, at which capacity slot. It computes in double, whatever the kernels use, so
 // that near ties fall alike everywhere.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sequential training that every schedule's training must equal: the reference's step, and Adam on whole weights.
 #pragma once
 #include "exec/reference/reference.hpp"

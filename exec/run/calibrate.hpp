@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what operations cost on a device, alone and beside each other, and fits a calibration to it.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends every wait of a step once one op has failed.
 #pragma once
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/run/compute_rules.hpp"
 
 #include <algorithm>

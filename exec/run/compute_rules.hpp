@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A schedule's decisions about the numbers that a step computes, beyond the model: which tokens compete for which
 // capacity rows, and where rows are rounded. All else is order.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // By how much to stretch modelled times so that the real work fits into them, and the prediction that goes with it.
 #pragma once
 #include <vector>

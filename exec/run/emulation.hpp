@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prolongs ops to modelled times. Deadlines chain: an op must end its duration after its predecessors' deadlines, not
 // after the moment at which they really ended, so that late wake-ups do not pile up.
 #pragma once

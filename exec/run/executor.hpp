@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executes the steps of a schedule on the ranks of this process, whatever they run on.
 #pragma once
 #include <string>

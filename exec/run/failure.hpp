@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A failure in an op, with the op and the rank.
 #pragma once
 #include <exception>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sizes that a calibration measures on a GPU.
 #pragma once
 #include "exec/run/calibrate.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of the user's own at the points of a layer, called while a step is really executed: the six of FSMoE's MoE
 // layer (section 3.1: before and after the MoE part, dispatch and combine), and two around the whole layer.
 #pragma once

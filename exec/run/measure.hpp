@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How often to run a step, and what its samples say.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole of a measured run: numerics, choice of the dilation, samples, prediction.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The questions of calibrate() to a device: how long operations of given sizes take, alone or beside each
 // other.
 #pragma once

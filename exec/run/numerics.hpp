@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares what an executed step left in its tensors with the reference.
 #pragma once
 #include "exec/reference/reference.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The name of a probe, and the point that it leaves.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program dovetail-exec: a schedule file in, the timeline of really executing it out; or what a GPU's operations
 // cost.
 #pragma once

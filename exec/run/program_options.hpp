@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of dovetail-exec.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells whoever watches what the ranks of a process are doing: the ops that run on each stream of each, and how
 // many have finished.
 #pragma once

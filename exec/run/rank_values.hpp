@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values that an executed step left in the tensors of this process's ranks, whatever device they are on.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A relative Frobenius norm of a difference over the values of all ranks.
 #pragma once
 #include <array>

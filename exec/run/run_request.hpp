@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The request for a run on real hardware. The options of both programs, `dovetail run` and `dovetail-exec`, fill it,
 // and its rules are stated here once.
 #pragma once

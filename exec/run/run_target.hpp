@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The devices of a measured run: CPUs or GPUs. Everything that differs between the two for a run stands here.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A big cluster's experiment in the size of this machine: the schedule is rebuilt and replanned for it.
 #pragma once
 #include "models/question/experiment.hpp"

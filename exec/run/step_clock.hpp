@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time within a step, in seconds since its start, by the steady clock.
 #pragma once
 #include <chrono>

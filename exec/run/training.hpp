@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A training of some steps: the losses of an executor beside those of the sequential reference.
 #pragma once
 #include <cstdint>

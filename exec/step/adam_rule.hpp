@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adam (Kingma and Ba, ICLR 2015, algorithm 1) with its default settings and no weight decay: what kernels and the
 // reference share of it.
 #pragma once

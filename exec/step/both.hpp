@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that hosts and kernels on GPUs share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule of clipped gradients, which kernels and the reference share.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a gate's logits to the scores of choices, or to the weights of a soft gate, and back; in double.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of one layer on one rank, as the kernels see them; of an expert op, of its operands. Names as in
 // models/schedule/operands.md.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A view of a row-major matrix, or of a block of one.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule about norms that kernels and the reference share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operands of an op of a schedule on one rank: the part of models/schedule/operands.md that does not depend on
 // where tensors lie or what they consist of.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The columns of what attention projects: queries, keys and values side by side, and before them the low ranks of
 // latent attention.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotary positions (Su et al., "RoFormer", arXiv:2104.09864, equation 34), as kernels and the reference turn queries
 // and keys: in each head the elements (i, i + head_size / 2) are a pair, and that of the token at position p of its
 // sample is turned by the angle p / rotary_base^(2 i / head_size). A score then depends on the difference of two

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The places of each expert's capacity rows among the blocks of a chunk, on one rank.
 #pragma once
 #include <cstdint>

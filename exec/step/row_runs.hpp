@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of a chunk that each expert works on, and how to work on those of many experts at once.
 #pragma once
 #include <vector>

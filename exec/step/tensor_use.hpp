@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The use that a step makes of one rank's tensors, wherever they lie: their values at its start, and who uses them.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows in the formats they are sent in. The numbers are really rounded, but kept as Scalars.
 #pragma once
 #include <cstdint>

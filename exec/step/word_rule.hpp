@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The word that a position of a sample has at each depth of multi-token prediction.
 #pragma once
 #include <cstdint>

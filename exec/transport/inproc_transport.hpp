@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks are threads of this process: members of a group meet, show each other their buffers and copy.
 #pragma once
 #include <memory>

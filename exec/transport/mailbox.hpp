@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages for one rank, kept until it takes them. Waiting for one can be cancelled.
 #pragma once
 #include <condition_variable>

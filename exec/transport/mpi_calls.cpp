@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/transport/mpi_calls.hpp"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPI calls as exceptions, and waiting for messages without occupying a core. Included only where MPI is found.
 #pragma once
 #include <mpi.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages on their way whose sender does not wait for them. Included only where MPI is found.
 #pragma once
 #include <mpi.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks are processes of MPI_COMM_WORLD, one each. Collectives are made of point-to-point messages, so that sums are
 // taken in the order of the group and no wait spins.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes started by mpirun. Compiled only where MPI is found.
 #pragma once
 #include "exec/transport/world.hpp"

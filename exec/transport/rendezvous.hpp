@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A barrier that can be cancelled.
 #pragma once
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums in the order of a group's members, so that every transport rounds alike.
 #pragma once
 #include <cstdint>

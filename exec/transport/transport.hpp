@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves data between ranks on hosts. A communicator is one rank's end of one group on one communication stream, so that
 // collectives of different streams never wait for each other. Its calls return when their work is done, and say when
 // that was by the clock of emulated ops. Devices have an interface of their own (device_network.hpp), whose calls only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processes that execute one schedule together, each with one rank: its place among them is its rank.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/base/build_info.hpp"
 
 // Written at every build, and included here only: a new commit recompiles this one file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random numbers that are functions of their seed: the same on every machine and in any order.
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Number formats of tensors. Fp8 (e4m3) is a format of messages and of the inputs of matrix products: no tensor of a
 // workload is kept in it.
 #pragma once

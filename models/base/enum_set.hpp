@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of enumerators, whose numbers are below 32.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three ways Dovetail fails: bad input (exit 2), a device or library that
 // fails (exit 4), and our own bugs. "No plan fits" is a value, not an error.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refuses to write over what a program reads, or to write two things to one place.
 #pragma once
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fits alpha + n beta to measured times.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers that name things, kept apart by what they name.
 #pragma once
 #include <compare>

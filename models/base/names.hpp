@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Enumerators to and from their names in files: one table per enumeration serves
 // parsing, printing and the list in an error message.
 #pragma once

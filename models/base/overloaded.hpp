@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One visitor of a std::variant made of a function for each alternative.
 #pragma once
 

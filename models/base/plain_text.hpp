@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text of others on terminals and in files for spreadsheets.
 #pragma once
 #include <string>

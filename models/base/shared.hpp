@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A value that many copies share until one of them changes it. T may be incomplete where it is only copied and passed
 // on, so a header that holds a Shared<T> need not include the one that defines T.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Standard streams as a program was started with them: any of them may be closed or full.
 #pragma once
 #include <string_view>

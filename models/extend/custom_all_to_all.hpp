@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An all-to-all of the user's own (FSMoE section 3.1: Dispatch and Combine), as a list of steps over the ranks that
 // share experts. A class that derives from CustomAllToAll takes the place of plan.all_to_all linear, in both directions
 // and both passes. Steps are data, so executors run them and simulators price them as any other algorithm's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An expert of the user's own (FSMoE section 3.1: Expert, and listing 1). A class that derives from CustomExpert takes
 // the place of the model's routed experts; dense layers and shared experts stay the model's.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gate of the user's own, where tokens choose experts (FSMoE section 3.1: Gate). A class that derives from CustomGate
 // takes the place of the workload's gate.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An order of the user's own (FSMoE section 3.1: Order and I-Order): how the rows of tokens come to the layout in which
 // experts get them, and back. A class that derives from CustomOrder takes the place of plan.encoding sparse.
 //

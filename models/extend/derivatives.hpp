@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the backward pass of a sub-module of the user's own by itself, against central differences.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sub-modules of the user's own that an experiment has, and a registry of those that a program knows by name.
 #pragma once
 #include <map>

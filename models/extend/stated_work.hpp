@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of a sub-module of the user's own, as its author states it. Nothing checks these numbers against what the
 // code does: simulators price them and results say whose they are.
 #pragma once

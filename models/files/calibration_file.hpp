@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a calibration as the input file that load_calibration reads.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CSV files (RFC 4180) whose first line names the columns: cells may be in quotes, lines may end as on Windows, and a
 // byte order mark may stand first.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The place of the data that ships with Dovetail (clusters, models, systems, schemas...).
 #pragma once
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measured points of a device as CSV: a line of names, then one line for each point, written as it is measured.
 #pragma once
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The experiment that a user asked for as one JSON value: the file, the names and the --set options together, so that
 // every complaint about a value can say where it came from.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/files/experiment_json.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of an experiment as JSON. Quantities are in base units (bytes, seconds, flops) with the unit in
 // the key, unlike input files, whose strings carry their units.
 #pragma once

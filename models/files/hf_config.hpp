@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A checkpoint's config.json by what its keys mean. Families of models name the same sizes in different ways, and some
 // nest them.
 #pragma once

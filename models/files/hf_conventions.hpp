@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts of families of checkpoints that stand in the code which runs them, not in their config.json.
 #pragma once
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys of a checkpoint's config.json that say nothing about the work of a training step.
 #pragma once
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/files/hf_layers.hpp"
 
 #include <fmt/format.h>

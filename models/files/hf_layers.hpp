@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers of a checkpoint: those with experts, and what they have that no model here can say.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models from the config.json that Hugging Face checkpoints carry.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds, opens and checks the input files of an experiment; what is in them is for read_parts.hpp.
 #pragma once
 #include <filesystem>

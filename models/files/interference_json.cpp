@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/files/interference_json.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interference of a calibration, in files.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the input files of an experiment. A name resolves against data/<kind>/<name>.json, anything that
 // ends in .json or contains a slash is a path. Every failure is an InputError with its place in the file.
 #pragma once

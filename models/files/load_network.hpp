@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network section of a cluster file.
 #pragma once
 #include "models/base/json/json_reader.hpp"

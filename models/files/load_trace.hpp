@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces of training steps from JSON (data/schemas/trace.schema.json) or CSV: sizes, capacity factors, loads of
 // experts.
 #pragma once

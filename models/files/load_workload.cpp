@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gate and the routing model of a workload.
 #include <nlohmann/json.hpp>
 

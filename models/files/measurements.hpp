@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of measured kernels: gemm.csv, attention.csv, moe.csv, nccl.csv and deepep.csv, whose columns data/README.md
 // describes.
 #pragma once

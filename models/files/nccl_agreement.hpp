@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of an output of nccl-tests that say the same: ranks by the devices it lists, by counts of elements and by the
 // ratio of its two bandwidths; times by themselves and by bandwidths.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One test of nccl-tests, as its output has it.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads what NVIDIA's nccl-tests print: the table of a text output, or the file of its option -J.
 #pragma once
 #include <optional>

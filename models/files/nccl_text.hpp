@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables that nccl-tests print.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times of another program on the same device: the files that bench/peers/torch_baselines.py and torch_moe.py write.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plan as JSON: every knob under its own name, with the names that files use for its values.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From checked JSON to the parts of an experiment. A reader may stand anywhere in a file: a part may be written inside
 // an experiment. Each throws InputError at the place of what is wrong.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the files between planner and executor; what they hold and how they are written is in schedule_json.hpp.
 #pragma once
 #include "models/base/json/json_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formats of files that one command saves and another reads: a kind, and the version of that kind.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files between planner and executor: a priced schedule in, a timeline out. Public and versioned, so that
 // any executor can be measured the same way. Times are seconds, sizes elements and bytes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A schedule file holds what its question and plan give and nothing else, so that an executor may rely on every shape,
 // group, layer and operand: the schedule is built again and compared.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schemas of data/schemas, each with the other schemas that it refers to.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/files/sha256.hpp"
 
 #include "models/base/build_info.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fingerprints of input files, for provenance.
 #pragma once
 #include <string>

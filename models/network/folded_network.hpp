@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A described network with equal ranks and equal links counted once, so that a cluster costs as much as its classes.
 // Ranks of one class see the same: the same own properties, links shared with the same classes, groups of the same
 // classes. So all flows between two classes over the same tiers have the same rate at all times (an equitable

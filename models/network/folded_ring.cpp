@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rings of native collectives, through all groups of a kind at once.
 #include <algorithm>
 #include <map>

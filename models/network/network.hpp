@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The links of a cluster with a described network, and which of them lie between two GPUs. GPU g is rank g. Parallel
 // cables between the same two switches count as one link: traffic is taken to spread over them evenly.
 #pragma once

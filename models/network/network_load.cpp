@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/network/network_load.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The load that the ops of a schedule put on a described network: flows over links and traffic in device memory. The
 // calibrated time of an op is no part of this: the op takes at least as long as each of the two.
 #pragma once

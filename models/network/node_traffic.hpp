@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes that a collective sends out of each node of its group, by the algorithms that NCCL has for large buffers
 // (src/graph/tuning.cc, commit 5067397). All-to-alls and sends are not among them: their messages are known.
 #pragma once

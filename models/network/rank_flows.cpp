@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/network/rank_flows.hpp"
 
 #include "models/network/node_traffic.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages between ranks that a communication op stands for, each by itself: what a folded network counts in closed
 // form.
 #pragma once

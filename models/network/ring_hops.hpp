@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ring of a native collective: where a rank passes data on to.
 #pragma once
 #include "models/question/parallelism.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages as large as what is routed: which share of the capacity's rows is really taken, by the routing model. The
 // rows of a chunk are those slots of each expert; tokens fill slots from the first on.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/network/schedule_classes.hpp"
 
 #include <utility>

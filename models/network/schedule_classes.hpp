@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A schedule of unlike ranks: its ops once for each class of them.
 #pragma once
 #include "models/network/folded_network.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/network/token_copies.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An all-to-all that sends a token once to each node, however many of its experts are there (plan.all_to_all
 // node_deduplicated): over the network to the rank of the same place on that node, which passes it on once to each rank
 // that has one of its experts. Sums of the experts' results go the same way back. The tokens that have experts together

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of communication: collective operations, the links that they use, and how messages are sent.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a plan lets an expert's rows and its weights meet: shards on one rank each (ep), gathered weights (ep_dp), rows
 // repeated to shards (ep_mp), shadowed experts. Tutel section 3.2, FasterMoE section 4.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/plan/extension_rules.hpp"
 
 #include "models/base/names.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule of plan_rules.hpp, for experiments with sub-modules of the user's own.
 #pragma once
 #include "models/plan/plan.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table itself. Its entries and their values are checked by the compiler.
 #include "models/plan/knob_table.hpp"
 

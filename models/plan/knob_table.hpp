@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every knob of a plan, described once. Readers and writers of plans, rules, planners, help, schemas and documents go
 // through this table, so that a knob or a value that is added to it is known to all of them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on a knob of any type.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who says how large messages are: the question allows routed ones, and a plan may pad them all the same.
 #pragma once
 #include "models/plan/plan.hpp"

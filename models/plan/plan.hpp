@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One point of the plan space: every knob of every published system. The meaning of each knob and value, and
 // whether a builder exists for it, is said once, in knob_table.cpp. validate() (plan_rules.hpp) refuses the rest.
 #pragma once

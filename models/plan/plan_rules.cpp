@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/plan/plan_rules.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of plans: they say which can be built for an experiment, and why the others cannot.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a plan is refused: with the place of the knob in the user's input.
 #pragma once
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/plan/system.hpp"
 
 #include <fmt/format.h>

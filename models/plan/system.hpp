@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A published system or baseline: a preset of the plan space and who chooses its degrees.
 #pragma once
 #include <algorithm>

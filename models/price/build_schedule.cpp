@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/price/build_schedule.hpp"
 
 #include "models/network/routed_rows.hpp"

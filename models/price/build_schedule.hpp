@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schedule of a plan, whole: its ops in the order that the plan asks for, and with their prices.
 #pragma once
 #include "models/plan/plan.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs of operations on a cluster, each with where it comes from. Fits are
 // t = alpha + n * beta (FSMoE eq. 1). Only what makes prices reads these.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/price/collective_price.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a native collective where its group lies: of two groups of as many ranks, the one with more members on
 // each node sends less of the same buffer through the network cards. How much follows from the algorithms that there
 // are (network/node_traffic.hpp).

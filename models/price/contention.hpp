@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds activities of a priced schedule that may slow each other, and how long they then take.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the kinds of an entry of interference share the contention resource that stands for it.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far the costs of a calibration may be off, and calibrations in which they are.
 //
 // A cost is known within a factor w: of ten such costs, nine lie between 1 / w and w times what the calibration says,

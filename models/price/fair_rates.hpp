@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast activities progress that share resources. Each resource gives every flow on it as much as any other, unless
 // the flow cannot use that because another resource holds its activity back; what it leaves goes to the others. On a
 // network of links that is max-min fairness.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs follow the hardware. A calibration says on which hardware its costs were made; on a cluster with other rates
 //   beta' = beta x rate there / rate here
 // of the rate that bounds it: products by the peak of their number format, kernels by device memory, links inside a

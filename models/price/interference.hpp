@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kinds of op that slow each other while they run together.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether measured times can be of one kernel.
 #pragma once
 #include <optional>

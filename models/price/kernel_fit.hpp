@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of kernels from measured shapes.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Laws of kernels: the time of a shape from a few parameters of a device. A law gives the form of the times; measured
 // shapes correct it (kernel_table.hpp).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time of an op's kernels: of those that a table knows, by their shapes; of the others, by their flops.
 //
 // Experts that were measured as a whole take that time, also where it is longer than that of their parts: grouped

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The times of one kind of kernel in one number format on one device: a law times the ratio of measured to law that the
 // nearest measured shapes have.
 #pragma once

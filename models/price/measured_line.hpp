@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cost alpha + n beta outside of the sizes that it was fitted to, which its provenance lists.
 //
 // A fit knows its rate where alpha is a small part of the time of its largest size, and its alpha where that is most of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of price() that knows the described network: what ops demand of its links and of device memory, beside their
 // calibrated times.
 #pragma once

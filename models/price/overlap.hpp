@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interference that counts in an experiment.
 #pragma once
 #include <span>

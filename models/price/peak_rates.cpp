@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/price/peak_rates.hpp"
 
 #include <fmt/format.h>

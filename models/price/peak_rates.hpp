@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The most that hardware can do in a time: nobody has measured more.
 #pragma once
 #include <optional>

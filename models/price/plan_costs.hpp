@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The costs that a plan needs of a calibration.
 #pragma once
 #include "models/plan/plan.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs enter here, once: a schedule, an experiment and its calibration give a priced schedule.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A schedule with its costs: what each op demands of which resource, in seconds. Backends run it and know no cost
 // model.
 #pragma once

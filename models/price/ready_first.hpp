@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order ready_first: FIFO streams need an order that is fixed and the same on all ranks, so it is made ahead, from the
 // priced schedule of another order.
 #pragma once

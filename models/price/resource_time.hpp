@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time that something takes of a resource.
 #pragma once
 #include "models/base/units.hpp"

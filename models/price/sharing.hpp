@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activities that run at the same time and share resources fairly (fair_rates.hpp), as time passes.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sizes of a step's work beside those that its costs were fitted to.
 #pragma once
 #include <string>

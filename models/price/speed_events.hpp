@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the failures of an experiment into its priced schedule.
 #pragma once
 #include <span>

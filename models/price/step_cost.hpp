@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of the steps of an all-to-all: by message if the calibration knows messages, otherwise alpha + n beta.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a training step that an explanation speaks of, and a step in which one of them takes no time.
 #pragma once
 #include <cstdint>

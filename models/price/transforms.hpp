@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Priced schedules made of others. Nothing else changes the costs of a schedule once they are set.
 #pragma once
 #include <functional>

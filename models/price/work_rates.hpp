@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time of an op's kernels by what they do, whatever their shapes: the law of processors that have no table.
 #pragma once
 #include "models/base/units.hpp"

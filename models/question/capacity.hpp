@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows that each expert takes, where the workload's capacity factor leaves them open, and what a micro-batch is.
 #pragma once
 #include "models/question/experiment.hpp"

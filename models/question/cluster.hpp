@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A described cluster: equal nodes of equal GPUs, the links inside a node and between nodes.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens that choose experts as the routing model says: which of them choose the same ones decides how often a token
 // goes to one node.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The question: this model, trained this way, on this cluster, with these costs.
 #pragma once
 #include <array>

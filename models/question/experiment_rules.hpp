@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of experiments.
 #pragma once
 #include "models/question/experiment.hpp"

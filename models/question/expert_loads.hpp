@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many tokens of each rank choose each expert, as the routing model of an experiment says.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sizes that an experiment gives sub-modules of the user's own (models/extend).
 #pragma once
 #include "models/question/experiment.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a layer's gate scores experts and chooses among them. Formulas: operands.md.
 #pragma once
 #include <array>

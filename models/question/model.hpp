@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Mixture-of-Experts transformer: the sizes that decide work, traffic and memory.
 #pragma once
 #include <array>

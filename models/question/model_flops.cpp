@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/question/model_flops.hpp"
 
 #include "models/question/extension_sizes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The floating-point operations that training a model takes, however it is trained: what MFU counts.
 #pragma once
 #include "models/question/experiment.hpp"

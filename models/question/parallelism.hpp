@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How ranks form groups. The dense part and the experts are grouped independently:
 //   dense:   pp * dp * mp = GPUs, mp innermost     experts: pp * edp * ep * esp = GPUs, esp innermost
 // Whether a group's traffic stays in a node follows from where its ranks are, never assumed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameters of a whole model, exactly as many as its published checkpoint has.
 #pragma once
 #include <cstdint>

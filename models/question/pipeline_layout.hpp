@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout strings of pipelines, as Megatron-LM writes them ("Et*2|(tt|)*5t|tmL"): E is the embedding, t a transformer
 // layer, m a layer of multi-token prediction, L the output head with its loss, and | the border of two stages. *n
 // repeats the item before it, or the group in parentheses before it. Spaces and commas mean nothing.

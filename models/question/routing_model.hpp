@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Routing as an input: how many tokens of each rank choose each expert. The loads size the capacity where the workload
 // does not, tell drops and imbalance, and are what host runs really route.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A failure that an experiment injects: a resource that is slower for a while, on every rank that has it.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layers that each pipeline stage holds: the one place that knows.
 //
 // A stage is the ranks of one place in the pipeline. With virtual stages a micro-batch passes all stages several times,

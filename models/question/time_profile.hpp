@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time of a module known only by measurement, as a function of its size.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work and traffic of one layer on one rank (FSMoE section 3.1, checked against its Table 2).
 // Rows are counted exactly: capacity is a whole number of tokens, so the same numbers are
 // simulated and really moved.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of one training step on a model: how many tokens, which capacity, which number format.
 #pragma once
 #include <array>

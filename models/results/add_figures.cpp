@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/results/add_figures.hpp"
 
 #include "models/question/volumes.hpp"

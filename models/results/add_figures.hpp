@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completes a report with the figures that follow from its question and its schedules.
 #pragma once
 #include "models/results/result.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clock of a processor while it worked, without which times of two runs cannot be compared.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time that one kind of work of one size took on a device, alone or beside other work.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why the best plan takes as long as it does, in numbers of the analytic model: where its time goes, what the step
 // would be without a part of it, what the next best plan does otherwise, and what other choices would bring.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures of a report that follow from its question and its schedules: computed here, so that reports only show them.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The result of planning step by step over a trace: the choices, and what they cost against the best of each step.
 // Reports print it.
 #pragma once

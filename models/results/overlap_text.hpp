@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How results say what ops that overlap cost each other.
 #pragma once
 #include <string>

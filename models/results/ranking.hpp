@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fastest results of a report.
 #pragma once
 #include <vector>

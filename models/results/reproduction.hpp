@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published tables beside ours, as `dovetail reproduce` finds them out. Reports print it.
 #pragma once
 #include <array>

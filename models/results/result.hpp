@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The findings of a command, in memory: commands fill this, reports print it.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/results/step_range.hpp"
 
 #include <algorithm>

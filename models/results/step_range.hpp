@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far a modelled step may be off because costs are (price/cost_ranges.hpp). It does not hold what the model leaves
 // out.
 #pragma once

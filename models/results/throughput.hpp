@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The figures that a step achieves: tokens and model flops a second, and the share in which ranks wait.
 #pragma once
 #include <cstdint>

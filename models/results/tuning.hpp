@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The answer to "how do I train this model on this cluster": plans on layouts, the fastest first. Reports print it.
 #pragma once
 #include <cstdint>

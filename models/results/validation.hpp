@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The findings of a validation: plans predicted and measured on sizes that no cost was fitted to. Reports print it.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of attention, its projections and the norms of its queries and keys.
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/op_work.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of the ops before and after a model's layers. No cost model.
 #pragma once
 #include "models/question/experiment.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/kernel_shape.hpp"
 
 #include <algorithm>

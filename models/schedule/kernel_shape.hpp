@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels whose time depends on their shape, not only on how many operations they do.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that the host launches, one by one or as captured graphs.
 #pragma once
 #include "models/schedule/schedule.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers about a row of logits that its loss needs from every rank that has a share of the words.
 #pragma once
 #include <cstdint>

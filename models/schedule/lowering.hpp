@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An op that communicates, as one member of its group does it: a few steps over regions of memory that every executor
 // and the flow simulator know.
 #pragma once

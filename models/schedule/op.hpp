@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vocabulary of a schedule: tensors, and ops that read and write them on streams.
 #pragma once
 #include <array>

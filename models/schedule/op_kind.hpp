@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kinds of ops of a schedule, and the passes they belong to.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One entry for each kind of op: what it reads and writes, and all that pictures, planners and executors ask about it.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of each op kind of an MoE layer: kernels, device-memory traffic, messages. No cost model.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operands of an op against those of its kind.
 #pragma once
 #include <optional>

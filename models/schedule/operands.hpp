@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operands of an op by name: the name of an operand is that of the tensor it usually is.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of one step on every rank: ops in program order on FIFO streams, with the tensors they
 // read and write. Immutable once built; every backend runs the same one.
 #pragma once

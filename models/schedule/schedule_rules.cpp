@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules that every schedule keeps, checked by validate().
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/schedule_writer.hpp"
 
 #include <algorithm>

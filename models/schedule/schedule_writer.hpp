@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Appends tensors and ops to a schedule and derives dependencies from who wrote what an op reads, and from barriers.
 // Knows nothing of MoE layers.
 #pragma once

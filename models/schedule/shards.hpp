@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ZeRO-1 (Rajbhandari et al. 2020): each rank of a data-parallel group updates a shard of the weights, and keeps the
 // optimizer's states of that shard alone. Gradients are scattered to their shards, weights gathered from them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One training step: each micro-batch forward and backward through the layers of each pipeline stage; after a stage's
 // last backward pass what is left of its gradients' reduction, and its update. Updates of clipped gradients wait for
 // all stages.

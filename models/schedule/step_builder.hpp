@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one builder: (experiment, plan) -> schedule. No code path belongs to a published system.
 #pragma once
 #include "models/plan/plan.hpp"

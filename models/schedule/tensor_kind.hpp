@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kinds of tensors of a schedule: names, shapes and what they hold.
 #pragma once
 #include <array>

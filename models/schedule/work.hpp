@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The work of an op: how much there is to compute or to move. It says nothing of how long that takes.
 #pragma once
 #include <cstdint>

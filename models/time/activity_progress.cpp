@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/time/activity_progress.hpp"
 
 namespace dovetail {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows a running schedule: which activities may begin and which ops are over.
 #pragma once
 #include "models/price/priced_schedule.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts in one pass: each op takes its own duration once its stream and dependencies allow. Only where ops of
 // several streams may meet on a resource does it follow their sharing in time (fair_sharing.hpp).
 #pragma once

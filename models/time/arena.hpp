@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The places of tensors in one piece of memory, planned ahead from their lifetimes.
 #pragma once
 #include <cstdint>

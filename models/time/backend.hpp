@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Anything that runs a priced schedule and tells when each op ran. Dependencies are respected, one op at a
 // time per stream, first in first out, and none before the host has issued it (priced_schedule.hpp; executors have a
 // host of their own). Backends know no cost model. Simulated ones are deterministic.

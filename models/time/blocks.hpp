@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors that take over one another's memory (Tensor::buffer) make one block: what an allocator or an executor sees.
 #pragma once
 #include "models/schedule/schedule.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a schedule whose activities may meet on a resource and share it fairly (price/sharing.hpp).
 #pragma once
 #include "models/time/timeline.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When hosts issue ops (priced_schedule.hpp), for backends that go through time event by event.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of one rank over a timeline, by lifetimes: a tensor lives from the start of the first op that writes it to the
 // end of the last that reads or writes it, a ring buffer from its first occupant to its last; persistent tensors live
 // throughout. Times are those of the timeline: on a machine where ops take other times, lifetimes are others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kinds of what the memory of a rank holds.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several lists that are each in order, gone through as one.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a contended schedule whose ops are of few kinds. Ops of one kind demand the same resources in the same
 // proportions, so that the mix of the kinds that run together says how fast each is. Rates are worked out once for each
 // mix, and an event costs no more than a look at the streams of a rank class.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When each op of a schedule ran, and the numbers read off it.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the all-to-all that moves rows, in steps or fused, its protocol, and the degree with it (Tutel section 3.4
 // and figure 20). The best choice depends on size and scale, and on what runs beside it, so every combination is
 // evaluated.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time of one chunked MoE layer in closed form: FSMoE's four cases (section 4, eqs. 4-7) and the exact makespans
 // that they approximate, with integer searches over the pipeline degree. Pure arithmetic: no plans, no schedules.
 //

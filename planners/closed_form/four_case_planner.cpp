@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact makespans choose; the paper's cases say why.
 #include "planners/closed_form/four_case_planner.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A planner by FSMoE's closed forms (sections 4 and 5): forward and backward degrees apart, gradients partitioned over
 // the backward pass. How the closed forms are solved is a method; reading times and explaining a plan are shared.
 #pragma once

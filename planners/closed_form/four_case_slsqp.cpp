@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every quantity of the paper's cases is c0 + c1 r + c2 / r of the real degree r, since a chunk takes alpha + work / r.
 #include "planners/closed_form/four_case_slsqp.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's own way to a degree (section 4): each of its four cases minimised over a real degree by SLSQP (NLopt's),
 // under the inequalities Q1..Q7 that make up the case. A reference for the exact search of four_case.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's planner as the paper has it, for comparison: degrees by SLSQP, gradients by differential evolution, each
 // layer then planned for the all-reduce that it carries. Nothing else competes with its plan.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's own way to split gradients (section 5): each window first takes what it hides, then differential evolution
 // (Storn and Price 1997, best/1/bin) shares what is left among the MoE layers. A reference for the exact
 // partition_gradients(), which it approaches and never beats.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dynamic programming over windows. A state is how many elements were sent so far, and the time spent.
 //
 // Every element costs beta somewhere: in the tail, in a window past what that hides, or nothing where a window hides

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits the all-reduce of the dense gradients over the backward pass (FSMoE section 5), together with each layer's
 // backward degree. Exact for its problem; the paper approximates it in two steps with differential evolution.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inputs of the closed forms: the times of one layer's parts, read off the priced sequential schedule. An op's
 // fixed time is the alpha of a chunk, and the rest is shared among chunks.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How what the backward pass needs comes back (MPipeMoE eq. 10), and the degree with it: the fastest plan that fits the
 // device's memory. The closed form picks a strategy; the evaluator, which sees what overlaps, has the last word.
 #include <fmt/format.h>

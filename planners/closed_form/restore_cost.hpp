@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of a strategy to restore activations in closed form (MPipeMoE eq. 10).
 #pragma once
 #include <span>

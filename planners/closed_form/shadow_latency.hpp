@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gain and the cost of shadowing in closed form (FasterMoE section 4.1), from the loads of the workload's
 // routing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses experts that are broadcast to all ranks instead of receiving rows (FasterMoE section 4.1). The paper shadows
 // the most loaded ones, one more as long as its latency falls. Here messages have equal sizes, so that a step's time
 // depends on how many experts are shadowed, how many are left to any owner, and the load of the fullest one left. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All that Tutel adapts while it trains, at its best: linear or two-dimensional all-to-alls, the degree, and how
 // experts that several ranks share meet their rows (sections 3.2 to 3.4).
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ways in which a search lays plans out: what they recompute, how they go through stages, and those of systems.
 #pragma once
 #include <vector>

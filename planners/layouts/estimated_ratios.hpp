@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How steps change with the costs of their operations, by estimate: a look at a layer instead of a whole step.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ways to lay a training out on a cluster: how ranks form groups, and how many samples go through them together.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fastest way to train a model on a cluster: layout, pipeline, memory and plan together.
 //
 // Every layout is estimated with the search's own plan, memory first: what a smaller micro-batch holds rules larger

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "planners/layouts/least_state.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that a layout needs before any schedule is built for it.
 #pragma once
 #include "models/question/experiment.hpp"

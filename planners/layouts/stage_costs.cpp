@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "planners/layouts/stage_costs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The costs of the parts of a pipeline stage, for a rank and a micro-batch, from schedules of one and two layers.
 // Layers of one kind are alike, so that a model's step is estimated from these and never built (step_estimate.hpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A step's time and memory from the costs of its parts: what a search over layouts ranks by, and a bound that rules
 // layouts out.
 #pragma once

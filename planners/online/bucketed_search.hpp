@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's online search (section 3.3, Algorithm 2): loads that are close together share what was measured at them.
 #pragma once
 #include <cstdint>

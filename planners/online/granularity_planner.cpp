@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's search as a planner of one workload: climbs the degrees from the smallest while steps get faster. Degrees
 // of both passes together; where they may differ, then each by itself.
 #include <fmt/format.h>

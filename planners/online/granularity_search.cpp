@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "planners/online/granularity_search.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's granularity search (Algorithm 1): the best number of chunks grows with the batch, so what was found for
 // some batches tells where to look, or the answer, for others.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planners that learn while training runs: before a step they choose one of a list of strategies, after it they are
 // told how long it took. For embedding: no clock, no threads, no input or output but load() and save(). A strategy is
 // whatever its name stands for: a degree, a degree with an all-to-all, a way to shard experts.

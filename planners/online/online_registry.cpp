@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All planners that learn, by name.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

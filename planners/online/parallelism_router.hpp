@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's choice between gathering weights and repeating rows (section 3.2): whatever moves least in this step, by
 // sizes alone. Ranks keep the same shards of experts under all of them, so a change costs nothing.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Climbs through a space by estimates, for steps that take long to predict.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unified planner: the fastest plan of the whole space that fits the memory, proven where the search ends before
 // its budget. The analytic model ranks; the evaluator, which may be a simulator or a machine, decides among the first.
 #include <fmt/format.h>

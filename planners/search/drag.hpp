@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much computation holds up a stream of communication at least, whatever runs beside what.
 #pragma once
 #include <span>

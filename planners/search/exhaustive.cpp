@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle of all other planners: evaluates every plan of the stated space. For SearchSpace::Degrees it is every
 // pair of candidate degrees, with partitioned gradients sliced in three ways each.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a space that a search has still to look into, the most promising first, and what it leaves out.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that no arrangement of a step does without.
 #pragma once
 #include "models/schedule/schedule.hpp"

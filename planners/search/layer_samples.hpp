@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Single layers looked at by themselves, between bounds that follow from the ops alone and the prediction of a whole
 // step.
 #pragma once

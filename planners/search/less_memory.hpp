@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory in a search: the plans that trade time for it, and when there is no point in looking.
 #pragma once
 #include <span>

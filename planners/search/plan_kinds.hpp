@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Knobs in which plans must be alike to share what was found out about one of them.
 #pragma once
 #include <cstdint>

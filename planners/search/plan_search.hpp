@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Branch and bound over a stated space, by the analytic model, under a memory limit. Bounds grow tighter step by step:
 // of the ops whatever their order, of one layer as arranged, of the whole step. The most promising is looked at first.
 #pragma once

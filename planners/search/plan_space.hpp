@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stated set of plans: alternatives for groups of knobs, and candidate degrees. Searched by `dovetail`, enumerated by
 // `exhaustive`, so that the one is the other's oracle.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last part of a search whose budget is spent: plans near the best one.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole plans as the analytic model sees them, each looked at once, and the fastest of them that fits the memory.
 #pragma once
 #include <map>

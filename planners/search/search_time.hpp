@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times as a search compares them.
 #pragma once
 #include "models/base/units.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "planners/search/step_bound.hpp"
 
 #include <algorithm>

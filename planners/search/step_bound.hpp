@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lower bounds of the time of a step, from the schedule of one MoE layer: without contention and without what a plan
 // copies, steps are chains of such layers. No plan with the same knobs is faster in the analytic model, however its
 // gradients are sliced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A volume is the set of plans that run the same ops, however these are arranged. Here are the lower bounds of its
 // plans that follow from the ops alone.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An explanation in a saved result: its sentences, which dovetail explain prints, and their numbers.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

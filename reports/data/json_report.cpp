@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/data/json_report.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A report as the public result file, data/schemas/result.schema.json: the same report gives the same bytes.
 #pragma once
 #include <iosfwd>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that several kinds of result file share.
 #pragma once
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planning over a trace as a table for a terminal, as the public file data/schemas/online_run.schema.json, as CSV with
 // a row for each step, and as a page with a plot of choices and cumulative regret.
 #pragma once

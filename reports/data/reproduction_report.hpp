@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published tables beside ours: for a terminal, as the public file data/schemas/reproduction.schema.json, as
 // comma-separated values, and as a page.
 #pragma once

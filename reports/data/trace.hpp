@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A report's timelines in Chrome's trace event format, for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
 #include <iosfwd>

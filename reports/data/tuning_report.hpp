@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The answers of `tune` as public result files: data/schemas/tuning.schema.json and tuning_curve.schema.json.
 #pragma once
 #include <iosfwd>

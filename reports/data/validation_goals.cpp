@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/data/validation_goals.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a validation meets the project's goals, and which ops its errors come from.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A validation as a table for a terminal, as the public file data/schemas/validation.schema.json, and as a page with a
 // parity plot.
 #pragma once

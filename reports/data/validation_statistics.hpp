@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How well predictions agree with measured times. Intervals are 95 % percentile intervals over 2,000 bootstrap
 // resamples.
 #pragma once

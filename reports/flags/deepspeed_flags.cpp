@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration file of DeepSpeed and the arguments of its MoE layer. Names and the first version that has each
 // were read off its public repository (deepspeedai/DeepSpeed edaa722, which calls itself 0.19.6, August 2026, and its
 // tags to v0.19.5).

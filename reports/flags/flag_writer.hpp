@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collects the flags of one framework, and knows which knobs of the plan they say and which plan they make of it.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plan on a layout as the arguments of a training framework, and what of it the framework cannot do.
 #pragma once
 #include <iosfwd>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frameworks whose arguments a plan is written as.
 #pragma once
 #include "models/base/names.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arguments of Megatron-LM's pretraining scripts. Names and the first version that has each were read off its public
 // repository (NVIDIA/Megatron-LM d98e8a6, which calls itself core 0.20.0, August 2026, and its tags core_r0.8.0 to
 // core_v0.19.0). Its parser's arguments are in tests/data/frameworks, and a test holds these against them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arguments of tutel.moe.moe_layer, read off its public repository (microsoft/tutel 82af7aa, January 2025, v0.3).
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two horizontal bar charts: step time and device memory, a row per result.
 
 const same = results.every((r) => r.kind === results[0].kind);

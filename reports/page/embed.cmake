@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run at build time: writes OUTPUT, a C++ source that defines dovetail::reports::<NAME>_text as a string_view of
 # FILES (separated by commas), one after the other. As characters, for no compiler limits the length of an array.
 string(REPLACE "," ";" files "${FILES}")

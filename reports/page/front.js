@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step time against peak memory: the front of each planner that looked at several plans.
 
 const fronts = results.filter((r) => r.kind === results[0].kind && r.planner.front.length > 1);

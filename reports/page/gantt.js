@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The timeline: a row per stream, blocks by kind of op; zoom, pan and tooltips.
 
 const rowHeight = 40, phaseHeight = 18, gutter = 148, axisHeight = 26, groupGap = 16;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A report as one self-contained HTML page: charts, timelines, tables and all inputs. It refers to nothing
 // outside itself, so it works offline and can be mailed.
 #pragma once

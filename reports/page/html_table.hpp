@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of tables on a page.
 #pragma once
 #include <ostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The losses of a training, over the dashed ones of the same training in sequence.
 
 const training = (results.find((r) => r.run && r.run.training) || {run: {}}).run.training;

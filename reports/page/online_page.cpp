@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page of an online run: capacity factor, choices and cumulative regret over the steps. The plot is drawn here, so
 // that the page needs no script.
 #include <fmt/format.h>

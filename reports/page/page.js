@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the embedded data; helpers for text, numbers and canvases that the other scripts use.
 const data = JSON.parse(document.getElementById("data").textContent);
 const report = data.report;

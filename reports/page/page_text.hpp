@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of reports/page/, embedded at build time by reports/page/embed.cmake.
 #pragma once
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words and tables: headline, cards, results, plans, inputs, provenance.
 
 const inputs = report.inputs;

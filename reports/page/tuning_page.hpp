@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page of what `tune` found. It needs no script.
 #pragma once
 #include <iosfwd>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sections of a validation's page: what its errors come from, ways to restore, and what was measured on the device.
 #pragma once
 #include <iosfwd>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page of a validation. Its plot is drawn here, so that the page needs no script.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The costs on which a step depends most, within the ranges in which they are known.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The chain of ops that ends last. Each of them began when the one before it on the chain had ended.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of each pipeline stage at its fullest moment, by what it holds.
 #include <fmt/format.h>
 

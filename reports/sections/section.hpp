@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A section of a report about its results. Its one source file knows its table, which text and page draw, and its JSON.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The figures that a step achieves: tokens a second, model flops and the share in which GPUs wait.
 #include "models/results/throughput.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of a report as comma-separated values in base units, quoted as in RFC 4180; empty where
 // not applicable.
 #pragma once

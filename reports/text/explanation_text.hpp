@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An explanation in words: sentences for a terminal, a page and a saved result.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A timeline as text: one line per stream, one letter per kind of op.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/text/link_use.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much each kind of link carried, and for how long, read off a timeline.
 #pragma once
 #include <vector>

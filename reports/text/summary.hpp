@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One row per result: the derived numbers that the table, CSV, JSON and the page share.
 #pragma once
 #include <optional>

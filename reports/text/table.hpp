@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A report as a table for a terminal, at most 120 columns wide.
 #pragma once
 #include <iosfwd>

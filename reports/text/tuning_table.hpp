@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The answers of `tune` as tables: for a terminal, at most 120 columns wide, and for a page.
 #pragma once
 #include <iosfwd>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of a step that is worth looking at first.
 #pragma once
 #include "models/time/timeline.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The question where the user says nothing is the one that people train, in each system's own way.
 #include <algorithm>
 #include <catch2/catch.hpp>

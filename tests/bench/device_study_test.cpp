@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measurements that stand beside plans: our points and PyTorch's times of the very same work. All times are made up.
 #include "bench/validate/device_study.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unified planner against every shipped system's own, on the same evaluator.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One planner, three ways to know how long a plan takes.
 #include "bench/pipeline/evaluators.hpp"
 

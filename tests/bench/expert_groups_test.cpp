@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups of experts on few or many nodes: whatever computes the times, the same group is faster.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shipped grids of GPUs by prediction alone: whether what they would measure can tell good choices from bad ones,
 // and fits the GPU and the minutes it is there for.
 #include <algorithm>

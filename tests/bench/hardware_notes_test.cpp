@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of the hardware that costs do not follow are told, whoever set them; those that count are not.
 #include "bench/pipeline/hardware_notes.hpp"
 

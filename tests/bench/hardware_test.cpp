@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every value of the hardware counts: twice as much of it makes the step of every shipped cluster faster, or at least
 // not slower, and half as much slower; or a note says why not.
 #include "models/price/hardware.hpp"

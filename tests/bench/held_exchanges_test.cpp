@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps with held exchanges, predicted against arithmetic done by hand.
 #include "bench/validate/held_exchanges.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A wrong name in a file is refused at the place of the name in that file.
 #include <catch2/catch.hpp>
 #include <functional>

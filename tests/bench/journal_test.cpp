@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finished work is found again, whatever ended the process; what is not ours is never changed.
 #include "bench/pipeline/journal.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs of kernels from times that were made up with known costs.
 #include "bench/validate/kernel_fit.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of measurements are held to the base's hardware and to themselves.
 #include "bench/pipeline/kernel_tables.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A journal may be damaged: no value of it is taken as it comes.
 #include "bench/validate/measured_plan.hpp"
 

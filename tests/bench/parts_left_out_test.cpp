@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A result names the parts of its model that its step does not have.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FSMoE's tables: op times by hand, and samples of what takes long in full.
 #include <fmt/format.h>
 

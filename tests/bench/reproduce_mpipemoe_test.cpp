@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's tables: the equations hold, and what is missed has the reason that the table gives.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published tables: files, functions and results fit one another.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

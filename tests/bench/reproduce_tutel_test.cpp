@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel's tables: what is predicted follows from the costs by hand, and which targets are missed is known.
 #include <catch2/catch.hpp>
 #include <set>

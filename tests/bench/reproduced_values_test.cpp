@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every value of every published table: ours as approved (tests/golden/reproduce, by paper), so that a change of the
 // model is seen; the published ones as a second transcription of the papers has them, made without sight of the first.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grids as products of axes, and cells that are neither lost nor computed twice.
 #include "bench/sweep/sweep.hpp"
 

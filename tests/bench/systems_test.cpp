@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every shipped system: it simulates on every kind of cluster, and its timeline of a small case is the approved one.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of two layers and 8 experts learns a language under every shipped system, and each loss is that of the same
 // training in sequence.
 #include "exec/reference/training.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of work in forked processes.
 #include "bench/sweep/worker_pool.hpp"
 

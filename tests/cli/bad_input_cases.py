@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of bad_input_test.py: wrong inputs, and what the program must say about each."""
 from dataclasses import dataclass, field
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong input of bad_input_cases.py: the exit code, one line that says what is wrong and where, nothing left
 behind. Usage: bad_input_test.py PROGRAM"""
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What commands promise beside their results: determinism, whole files, quiet, colours, signals, exit codes.
 Usage: behaviour_test.py PROGRAM"""
 import csv
@@ -384,10 +385,9 @@ def test_plans_are_named_by_what_they_are(checks, program):
     experiment = {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "plan": load(program, "p.json")}
     (program.folder / "best.json").write_text(json.dumps(experiment))
     for more in ([], ["--set", "plan.forward_degree=2"]):
-        result = program.run("simulate", "--experiment", "./best.json", "--system", "tutel", "-o", "r.json", *more)
+        program.run("simulate", "--experiment", "./best.json", "-o", "r.json", *more)
         name = load(program, "r.json")["results"][0]["system"]
         checks.check(name == "plan of best.json" + (", changed" if more else ""), f"called {name}")
-        checks.check("./best.json sets every knob of the plan: tutel has no say in it" in result.stdout, f"{result.stdout!r}")
     part = {**experiment, "plan": {"forward_degree": 2}}
     (program.folder / "part.json").write_text(json.dumps(part))
     program.run("simulate", "--experiment", "part.json", "--system", "tutel", "-o", "r.json")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Bash completes commands, options, choices and shipped names. Usage: completion_test.py PROGRAM"""
 import subprocess
 

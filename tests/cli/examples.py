@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the command lines in documents, so that tests can run them."""
 import re
 import shlex

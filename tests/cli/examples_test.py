@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every command line that a README or --help shows works as it stands. Usage: examples_test.py PROGRAM help|documents"""
 import re
 import tempfile

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Files stay whole when something else is there, several programs write, a program is killed, or a disk or stream is full.
  Usage: files_test.py PROGRAM"""
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the program prints, compared with golden/*.txt. With DOVETAIL_UPDATE_GOLDEN=1 it approves what is printed now.
 Usage: golden_test.py PROGRAM"""
 import difflib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The folder that bench/gpu_suite.sh --prepare makes, and the scripts around it that need no GPU: shapes drawn from tables, facts
 measured with PyTorch. Usage: gpu_carry_test.py DOVETAIL"""
 import csv

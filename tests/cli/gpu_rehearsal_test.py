@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Missions of bench/gpu_suite.sh to their ends, by the unchanged programs on a CUDA runtime without a GPU, whose kernels do
 nothing: what is left out are tests of their numbers, and what needs PyTorch. Prints the seconds of each part.
 Usage: gpu_rehearsal_test.py DOVETAIL FOLDER_OF_LIBRARIES"""

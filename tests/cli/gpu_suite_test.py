@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """bench/gpu_suite.sh with stand-ins for the parts of its missions. Usage: gpu_suite_test.py DOVETAIL"""
 import dataclasses
 import fnmatch

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """dovetail run --transport mpi from outside: results, and that ranks which die or hang are named and leave nothing.
 Usage: mpi_test.py PROGRAM"""
 import json

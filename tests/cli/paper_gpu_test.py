@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The CUDA path without a GPU: on the paper GPU (tests/README.md). Usage: paper_gpu_test.py DOVETAIL PART FOLDER"""
 import ctypes
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the built program for the tests of the command line. Needs only Python's standard library."""
 import argparse
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs over threads that cannot start or never end: one line and an exit code. Usage: run_failures_test.py PROGRAM"""
 import resource
 import subprocess

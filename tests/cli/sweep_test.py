@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """dovetail sweep from outside: killed and resumed, in parts, under mpirun. Usage: sweep_test.py PROGRAM"""
 import json
 import os

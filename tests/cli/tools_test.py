@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The scripts in bench/ that developers use. Usage: tools_test.py DOVETAIL"""
 import json
 import os

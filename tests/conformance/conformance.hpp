@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that every backend must pass with any schedule.
 #pragma once
 #include <functional>

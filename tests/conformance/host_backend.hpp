@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host executor as a backend: a step really executed on random data.
 #pragma once
 #include <functional>

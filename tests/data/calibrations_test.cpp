@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shipped calibrations: the errors of their tables of kernels, and the origin of every cost.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schemas themselves: well formed, complete, in step with the enumerations of the code and with data/README.md.
 #include <fmt/format.h>
 

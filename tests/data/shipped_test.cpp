@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every file in data/ goes through the loader that users' files go through.
 #include <catch2/catch.hpp>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shipped models against published sizes, and every model on every cluster.
 #include <catch2/catch.hpp>
 #include <map>

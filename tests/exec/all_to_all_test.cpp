@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All-to-alls in steps, really done.
 #include "models/plan/collectives/all_to_all.hpp"
 

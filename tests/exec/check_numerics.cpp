@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/exec/check_numerics.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The norm of all gradients, and the updates of gradients that are clipped by it.
 #include <catch2/catch.hpp>
 #include <cmath>

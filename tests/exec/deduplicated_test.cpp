@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges that send a token to a node once, really executed: the numbers are those of the reference, and the bytes
 // those that are simulated.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages as large as what is chosen, and experts on their own rows, really executed: the numbers are those of the
 // reference, and the bytes those that the routing model says.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small layers, random matrices and finite differences for the tests of exec.
 #pragma once
 #include <functional>

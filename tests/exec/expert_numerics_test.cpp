@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans that move rows, weights or both in other ways compute what the reference does.
 #include <catch2/catch.hpp>
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sub-modules of a program's own on real plans: those of the example against the reference, and some that repeat the
 // project's own against these.
 #include <algorithm>

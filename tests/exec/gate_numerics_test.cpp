@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every gate, encoding, capacity mode and routing model on real plans, against the reference.
 #include <catch2/catch.hpp>
 

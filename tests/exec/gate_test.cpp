@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Worked examples of every gate, and its gradients against finite differences of the kernel itself.
 #include <catch2/catch.hpp>
 #include <cmath>

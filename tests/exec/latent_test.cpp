@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Latent attention: the reference against a step worked out by hand and finite differences, executed steps against the
 // reference, and trainings.
 #include "exec/reference/latent.hpp"

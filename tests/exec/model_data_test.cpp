@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random models are the same numbers however they are asked for.
 #include "exec/reference/model_data.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The MPI transport and what runs over it. All processes of mpirun run all cases in the same order; figures are summed
 // over them, so that all see the failure of one.
 #include <algorithm>

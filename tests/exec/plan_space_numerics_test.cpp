@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random plans and every shipped system, really executed: outputs, gradients and drops are those of the reference.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers of multi-token prediction, really executed: which word each position predicts, gradients by finite
 // differences, and steps and trainings that are those of the reference.
 #include <algorithm>

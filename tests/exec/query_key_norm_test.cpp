@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms of queries and keys against the double reference, and against finite differences.
 #include <catch2/catch.hpp>
 #include <cmath>

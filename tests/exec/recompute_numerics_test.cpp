@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps that compute parts of their forward pass again (plan.recompute) give what the reference does.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotary positions: the turn by hand, on the host and in the reference, and what follows from it.
 #include "exec/host/rotary.hpp"
 

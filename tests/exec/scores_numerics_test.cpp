@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps whose experts apply the scores (plan.scores_at) give what the reference does, which knows one place for them.
 #include <catch2/catch.hpp>
 

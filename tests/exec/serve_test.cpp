@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A resident executor and its clients: requests one after another over one socket.
 #include "exec/launch/serve.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trainings: Adam over steps, the language, and losses that are those of the sequential reference.
 #include "exec/run/training.hpp"
 

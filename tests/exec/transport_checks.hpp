@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of what every transport must deliver. All members of a group call them, and each gets its number of errors.
 #pragma once
 #include "exec/transport/transport.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole layers and whole models: norms, embedding, output head and loss against the double reference.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/step/wire_format.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many products attention issues: batches over samples or key heads, in groups of samples whose scratch memory has
 // a limit, and the same numbers whatever the groups.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel bodies as loops on the host: formats against the host's own, slots against the host's assignment.
 #include <catch2/catch.hpp>
 #include <cmath>

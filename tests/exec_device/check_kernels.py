@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether kernels that are bound by memory are compiled to accesses of 16 bytes, without spilled registers, and without
 a division in the loop over their columns. Reads the PTX and ptxas's report; needs nvcc, no GPU.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/exec_device/command_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the order between commands of a device from their log alone: another way to find races than device clocks.
 #pragma once
 #include <span>

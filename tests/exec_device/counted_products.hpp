@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device of host memory that adds up the products of matrices its queues are given, so that tests compare work
 // instead of times; it may multiply in another way.
 #pragma once

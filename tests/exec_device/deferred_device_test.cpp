@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The deferred device by itself: it runs what CUDA would allow, refuses what CUDA refuses, and reports what has no
 // order.
 #include "exec/device/deferred/deferred_device.hpp"

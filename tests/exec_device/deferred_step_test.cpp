@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps on a device that runs them in random orders, given out op by op and captured: they compute what the reference
 // does, and no two of their commands touch the same bytes without an order.
 #include <catch2/catch.hpp>

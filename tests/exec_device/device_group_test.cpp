@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several devices at once, a rank on each, as threads with devices of host memory: what each rank asks of its network,
 // and that the bytes which move make the reference's numbers.
 #include "exec/device/device_group.hpp"

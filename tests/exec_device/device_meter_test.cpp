@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The meter of a device on host memory: what a GPU's differs in is speed and the capture.
 #include "exec/device/device_meter.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a plan's step on a device and compares it with the reference.
 #pragma once
 #include "exec/device/device_executor.hpp"

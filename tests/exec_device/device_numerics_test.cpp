@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device's program of every op, on a device of host memory: outputs, gradients and drops are the reference's.
 #include "tests/exec_device/device_numerics.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures a device's clock, marks and launches, and a product beside an exchange: figures that decide how far other
 // measurements can be trusted.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The probes of a GPU's clock and of its products beside exchanges, on a device of host memory, which does one thing
 // after another.
 #include "tests/exec_device/device_probes.hpp"

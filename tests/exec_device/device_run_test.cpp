@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole runs on a device of host memory: what a GPU's differ in is speed and the capture.
 #include "exec/device/device_run.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps with one wait for an event taken away, each in turn: whatever then has no order is reported.
 #include <catch2/catch.hpp>
 

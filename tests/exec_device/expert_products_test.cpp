@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many products the ops of experts issue, and how large: few that have all rows, whatever ranks these came from.
 #include <catch2/catch.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Only a GPU shows these: the same steps there, captured or not, how long holds and exchanges last, and what its clock,
 // marks and launches take.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bodies whose rows many lanes share, run by as many threads that wait for one another: they leave what one lane
 // leaves.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A queue that takes down products and kernels and does nothing, so that tests count what an op issues.
 #pragma once
 #include <functional>

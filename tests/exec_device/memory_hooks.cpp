@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that the compiler calls at every load and store of sources compiled with -fsanitize=thread. The thread
 // sanitizer's library is not linked: these replace it, and tell the command that is running what it touches.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products as BLAS takes them, and the batches of the experts' rows.
 #include "exec/device/product.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far the tensors of a device's step are from exact ones, beside how far the host's are in the same format. All of
 // them are looked at, so that one fault does not hide the others.
 #pragma once

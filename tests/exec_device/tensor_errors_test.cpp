@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The comparison of a GPU's tensors with the host's, without a GPU.
 #include "tests/exec_device/tensor_errors.hpp"
 

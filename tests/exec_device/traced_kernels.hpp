@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that are compiled with hooks, each with one way to touch memory.
 #pragma once
 #include <cstdint>

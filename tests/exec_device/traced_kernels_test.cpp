@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The hooks see every byte that a kernel touches, and no other.
 #include "tests/exec_device/traced_kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device's program of every op touches the tensors that the schedule says, and no others: orders follow from those.
 #include <algorithm>
 #include <catch2/catch.hpp>

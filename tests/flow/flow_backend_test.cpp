@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every message by itself: worked examples, and the analytic backend with the same flows as activities of their own.
 #include "sim/flow_backend.hpp"
 

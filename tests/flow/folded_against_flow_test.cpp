@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folded network against every message by itself: whole schedules of random plans on random clusters. Calibrated
 // rates and device memory are made fast enough never to hold anything up, since the reference does not know them.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Platform files are refused at the place of what SimGrid would obey, crash of or misread.
 #include "sim/platform_file.hpp"
 

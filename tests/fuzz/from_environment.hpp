@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many cases a fuzzer takes, and the seed of the first.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mutated input files of every kind are used, or refused in one line: no crash, no other exception, no endless work.
 // DOVETAIL_FUZZ_COUNT and DOVETAIL_FUZZ_SEED give another number of files and the first one; each has a seed of its
 // own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes texts a little, as mistakes, broken disks and ill will do. The same random numbers give the same text.
 #pragma once
 #include <cstddef>

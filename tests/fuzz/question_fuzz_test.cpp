@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random questions as users ask them, over all shipped clusters, models and systems, and what must hold of every
 // answer. DOVETAIL_FUZZ_COUNT and DOVETAIL_FUZZ_SEED give another number of questions and the first seed; each has its
 // own.

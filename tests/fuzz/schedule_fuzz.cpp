@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedule files with a field or two changed at random: each is refused in one line, or it runs and computes what the
 // reference does. More than the tests draw: DOVETAIL_FUZZ_COUNT files from DOVETAIL_FUZZ_SEED on.
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kind of input file: valid ones to start from, and the use that the command line makes of one.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run by ctest with -P; any failing step ends it.
 file(REMOVE_RECURSE ${WORK})
 set(prefix ${WORK}/prefix)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels whose bodies this project wrote (exec/device/launch.hpp): what their operands say of memory.
 #pragma once
 #include "tests/paper_gpu/engine.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that tell and spend time, run by the arithmetic of exec/device/hold.hpp.
 #pragma once
 #include "exec/device/hold.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills: how long they take, and how much of them really happens.
 #pragma once
 #include "tests/paper_gpu/streams.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLAS: products of matrices, on the stream, multiprocessors and workspace of a handle.
 #include <cublas_v2.h>
 

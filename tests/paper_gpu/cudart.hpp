@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the parts of the runtime: how they return errors.
 #pragma once
 #include <cuda_runtime_api.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's questions about the device, and its errors.
 #include <cuda_runtime_api.h>
 

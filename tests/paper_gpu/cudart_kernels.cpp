@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's kernels: what nvcc's code calls when a program begins and at each launch.
 #include <cstring>
 

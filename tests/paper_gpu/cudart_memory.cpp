@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's memory: allocation, copies and fills.
 #include "tests/paper_gpu/copies.hpp"
 #include "tests/paper_gpu/cudart.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // As much of the driver (libcuda.so.1) as scripts ask: one GPU, of compute capability 9.0.
 extern "C" {
 

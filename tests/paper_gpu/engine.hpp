@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual time of the paper GPU: which work runs when, given the order that streams, events and graphs ask for and the
 // parts of the GPU that work takes. Work really happens, as far as it does, in that order.
 #pragma once

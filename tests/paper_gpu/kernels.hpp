@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of the program: their names, and what a launch may ask for. All but the clock kernels compute nothing.
 #pragma once
 #include <cstdint>

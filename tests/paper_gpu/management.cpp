@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // As much of NVIDIA's management library (libnvidia-ml.so.1) as samplers of clocks ask. The clock swings slowly between
 // PAPER_CLOCK_LOW and PAPER_CLOCK_HIGH (MHz), with PAPER_CLOCK_PERIOD (s); power and temperature go with it.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the paper GPU. Addresses on the device are only numbers: the host that follows one is killed, as it is with
 // a real GPU, and none is given twice, so that a use of freed memory is always seen.
 #pragma once

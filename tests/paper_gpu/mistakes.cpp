@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes one mistake on a GPU, that of its argument, or none, or measures what the paper GPU's physics do. Prints times
 // in us.
 #include "tests/paper_gpu/mistakes.hpp"

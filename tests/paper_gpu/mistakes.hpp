@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls of a GPU that paper_mistakes makes, as short as they can be. Kernels are launched by name, as if nvcc had
 // compiled them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices as cuBLAS takes them: checked, and as long as tensor cores would take. They compute nothing.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report on a program: counts, and its mistakes, written when it ends.
 #pragma once
 #include <cstdint>

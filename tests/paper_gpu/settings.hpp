@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The physics of the paper GPU. The environment sets them (tests/README.md); the rest is as an H100 has it.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events and captures: which work follows which other.
 #pragma once
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workspaces of products: two that may run at the same time must not have the same one.
 #pragma once
 #include "tests/paper_gpu/streams.hpp"

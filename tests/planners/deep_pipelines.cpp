@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/planners/deep_pipelines.hpp"
 
 #include "models/files/load.hpp"

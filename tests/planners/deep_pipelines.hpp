@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real models in many pipeline stages.
 #pragma once
 #include "models/question/experiment.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unified planner against the oracle of the same stated space, on random experiments with random knobs held.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computation that holds up a stream of communication: the bound against the time of hand-made schedules.
 #include "planners/search/drag.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "planners/closed_form/gradient_partition.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Settings that a user may have fixed, so that what is left open can be enumerated.
 #pragma once
 #include <functional>

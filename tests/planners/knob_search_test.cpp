@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of knobs says how planners search each knob; the space of plans does the same.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "planners/closed_form/layer_times.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search over layouts and plans against all of them.
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions for searches over layouts.
 #pragma once
 #include <string>

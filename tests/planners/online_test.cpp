@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of what all online planners share: their state, their refusals, and states that survive any end of the program.
 #include "planners/online/online.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans and random costs for tests that hold planners against an oracle.
 #pragma once
 #include <cmath>

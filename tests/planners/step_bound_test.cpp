@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lower bounds of a step's time against what the analytic model says of random plans.
 #include "planners/search/step_bound.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans that exports of flags are tried on: each value of each knob.
 #pragma once
 #include <string_view>

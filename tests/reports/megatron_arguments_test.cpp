@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exported flags against Megatron-LM's own parser: the arguments that it has at the commit which the export names, as
 // recorded in tests/data/frameworks, and the rules of its validate_args and TransformerConfig that are about them.
 #include <fmt/format.h>

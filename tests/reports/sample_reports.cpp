@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/reports/sample_reports.hpp"
 
 #include "models/price/build_schedule.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports for the tests of this folder.
 #pragma once
 #include "models/results/result.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Goals, differences of ops and ways to restore, each with its arithmetic; times are made up.
 #include "reports/data/validation_goals.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics of validations, each with its arithmetic.
 #include "reports/data/validation_statistics.hpp"
 

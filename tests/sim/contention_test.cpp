@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Worked examples of ops that share resources, with the arithmetic: simulated, and predicted alike.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Without sharing: streams, dependencies, times that add up, and what does not depend on the schedule at all.
 #include "sim/simgrid_backend.hpp"
 

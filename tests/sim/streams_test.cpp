@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that overlap on paper share the link below them.
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a sentence of a comment opens with a word that leaves out its subject ("Of ...", "What ...").
 Usage: check_comments.py ROOT"""
 import pathlib

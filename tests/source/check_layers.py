@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a file includes what its folder may not depend on, or when includes form a circle.
 Usage: check_layers.py ROOT"""
 import pathlib

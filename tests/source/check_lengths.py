@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a source file has more than 500 lines beside that of its licence; tables (*_table.cpp, *_table.hpp) may be
 longer. Usage: check_lengths.py ROOT"""
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a source file stands in no CMakeLists.txt: it would never be compiled. Usage: check_listed.py ROOT"""
 import fnmatch
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when two sources of a folder give one name to different things in unnamed namespaces: they are compiled together.
 Functions may share a name if their parameters differ. Usage: check_names.py ROOT"""
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails when a source file does not name its licence at its top. Usage: check_spdx.py [--add] ROOT
 
 With --add, files without the line get it first: as a comment of their language, after the line of a script's interpreter."""

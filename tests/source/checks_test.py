@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The source checks must fail on what they are there to find."""
 import pathlib
 import tempfile

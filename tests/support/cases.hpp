@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many random instances a test tries.
 #pragma once
 #include <cstdlib>

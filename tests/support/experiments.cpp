@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/experiments.hpp"
 
 #include "models/plan/communication.hpp"

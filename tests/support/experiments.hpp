@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experiments for tests, written out in code so that a test does not depend on data files.
 #pragma once
 #include "models/question/experiment.hpp"

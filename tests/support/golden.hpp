@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Approved outputs in tests/golden/. Run the tests with DOVETAIL_UPDATE_GOLDEN=1 to approve what they produce
 // now, then read the difference in git.
 #pragma once

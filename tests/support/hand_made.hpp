@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Priced schedules made by hand or at random, for tests of backends. Their ops have no operands: they can be
 // simulated, not executed.
 #pragma once

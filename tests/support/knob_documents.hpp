@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of the shipped files about knobs, made from the table: tests compare it with the files.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shipped data with one file of its own instead of a shipped one, for one scope: in the folder "data" of the
 // working folder, which DOVETAIL_DATA then names. All other files are links to the shipped ones.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experiments without experts, with latent attention, and with layers of multi-token prediction.
 #pragma once
 #include <string>

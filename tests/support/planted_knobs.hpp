@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of knobs with what nobody else knows of: one more value of scope, and one more knob, which is kept in a
 // member of Plan that another knob has. Tests see that whoever is given this table knows both.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random_plans.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Experiments and plans for tests of the whole plan space: drawn at random from a seed, or those of shipped systems.
 #pragma once
 #include <optional>

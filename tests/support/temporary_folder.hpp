@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder of its own for one test case, which works in it: files go by their plain names, also in messages.
 #pragma once
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tutel table 5: which way to share experts among GPUs was measured to be faster.
 #pragma once
 #include <array>

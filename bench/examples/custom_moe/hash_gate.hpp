@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends token t to the experts t, t + 1, .. (mod E), each with the same score (Roller et al. 2021, "Hash Layers", with
 // the token's number as its hash). It learns nothing and balances the experts exactly.
 #pragma once

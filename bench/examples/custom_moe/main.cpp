@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program outside the project that brings an MoE layer's gate, order, experts and all-to-all with it (FSMoE's
 // listings 1 and 2), and hooks around its exchanges. It simulates a training step with them, really executes it, and
 // does the same with the project's own. Usage: custom_moe [GATE [EXPERT]]

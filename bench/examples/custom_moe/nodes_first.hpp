@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges blocks among equal places of all nodes first, as one message to each, and then inside the nodes.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts the rows of each expert the other way round: slot 0 into its last row. Experts work on each row alone, so that
 // only those who look at the rows on their way see a difference.
 #pragma once

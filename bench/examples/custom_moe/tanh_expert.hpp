@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two matrices with tanh between them: y = tanh(x W1) W2, with W1 (M, S) and then W2 (S, M) among the parameters. Its
 // columns between the matrices may be shared out, since the products with the rows of W2 add up.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every call of CUDA, cuBLAS and NCCL is checked: a failure is a DeviceError with the call, the library's text and
 // code.
 #pragma once

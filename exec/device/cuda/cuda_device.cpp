@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device that is a GPU: streams, events, cuBLAS, graphs.
 #include <fmt/format.h>
 

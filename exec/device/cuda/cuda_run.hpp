@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs and calibrations on this machine's first GPU. DeviceError where there is none.
 #pragma once
 #include "exec/host/host_run.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of norms, embedding and loss: what the bodies become on a GPU.
 #include "exec/device/cuda/launch.cuh"
 #include "exec/device/end_bodies.hpp"

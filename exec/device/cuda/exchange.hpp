@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of a GPU that tell and spend time. All throw DeviceError.
 #pragma once
 #include <cstddef>

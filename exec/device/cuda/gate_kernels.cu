@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of the gate and of compressed messages: what the bodies become on a GPU.
 #include "exec/device/cuda/launch.cuh"
 #include "exec/device/gate_bodies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How bodies become kernels. Included by .cu files alone, each of which instantiates launch_on_stream for its bodies.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "exec/device/cuda/nvml_clock.hpp"
 
 #include <cuda_runtime_api.h>

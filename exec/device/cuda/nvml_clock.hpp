@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clock and power of a GPU by NVML, the library of NVIDIA's driver. It is opened while the program runs, because
 // toolkits do not bring it; without it nothing is known.
 #pragma once

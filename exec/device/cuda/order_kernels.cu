@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of encode, decode, rotary positions and the attention's softmax: what the bodies become on a GPU.
 #include "exec/device/attention_bodies.hpp"
 #include "exec/device/cuda/launch.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of soft gates, cosines, choices by experts and dense weights: what the bodies become on a GPU.
 #include "exec/device/cuda/launch.cuh"
 #include "exec/device/soft_bodies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of sums, rows in another order, activations and Adam: what the bodies become on a GPU.
 #include "exec/device/cuda/launch.cuh"
 #include "exec/device/expert_bodies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A capture of work into a graph, by CUDA's rules: queues join it by waiting for captured work, and must be joined to
 // the origin again.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vector clocks of Fidge and Mattern: how much of each lane is known to be over, which tells whether two commands are
 // ordered.
 #pragma once

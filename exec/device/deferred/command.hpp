@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that queues of a deferred device hold.
 #pragma once
 #include <deque>

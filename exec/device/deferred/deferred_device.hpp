@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stand-in device of host memory that keeps what it is given until somebody waits, and then runs it in a random order
 // that queues and events allow. It reports commands that touch the same bytes without an order between them, and
 // refuses in captures what CUDA refuses. One thread at a time uses it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work that was captured. Each launch gives it to lanes of the graph's own, between what the launching queue was given
 // before and what it gets after.
 #pragma once

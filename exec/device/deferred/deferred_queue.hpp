@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queues and events of a deferred device: their calls become commands of a lane.
 #pragma once
 #include <functional>

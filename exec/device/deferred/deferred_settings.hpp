@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The settings of a deferred device, and the record that it keeps.
 #pragma once
 #include <functional>

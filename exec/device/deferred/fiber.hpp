@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fiber on which the commands of a lane run. Under the thread sanitizer each lane has a fiber and a stack of its own,
 // so that the sanitizer sees lanes as it sees threads: it reports accesses that events do not order. In other builds
 // commands run on the calling thread, and the marks below do nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the commands of lanes in a random legal order, and checks what they touch.
 #pragma once
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who touched which bytes of a device's memory last, and who touches them without an order to that.
 #pragma once
 #include <functional>

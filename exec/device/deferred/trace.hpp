@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bytes that a command touches: those that it says itself, and those that the compiler's hooks see where kernels
 // are compiled with them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device of host memory whose queues do everything at once: to test all but the GPU itself.
 #include <chrono>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network of stand-in devices: messages are copied into a box and out of it, and all else is made of messages. Each
 // call gives the queue two pieces of work, one that sends and one that receives what has arrived.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL between GPUs that hold a rank each. Compiled only where NCCL is found.
 #pragma once
 #include <memory>

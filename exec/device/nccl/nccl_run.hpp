@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs on a GPU for each rank, with NCCL between them.
 #pragma once
 #include "exec/host/host_run.hpp"

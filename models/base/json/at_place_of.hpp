@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors about what a value of a file leads to (another file, a name), at the place of that value.
 #pragma once
 #include <utility>

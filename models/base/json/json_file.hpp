@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A JSON text with the place of every value, so that each later complaint can point at its line and column.
 // Accepts comments; refuses what could hurt: huge, deeply nested, duplicated keys, invalid UTF-8.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the place of a value in a JSON text by walking the text again when a message needs it, so that files without
 // errors pay nothing. It is no parser: it trusts the part of the text that it walks over.
 #pragma once

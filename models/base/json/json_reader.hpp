@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cursor over a JsonFile from which all from-JSON functions read: every wrong value becomes an InputError at its
 // place. A cheap copyable view; the JsonFile must outlive it.
 #pragma once

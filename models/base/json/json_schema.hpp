@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks a JsonFile against a JSON Schema (draft 7) and reports the one most useful problem in plain words.
 #pragma once
 #include <memory>

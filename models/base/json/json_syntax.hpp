@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns a syntax error of the JSON parser into words for the person who wrote the file.
 #pragma once
 #include <cstddef>

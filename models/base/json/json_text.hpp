@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small text helpers for messages about JSON: quoting, naming a value, pointers.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

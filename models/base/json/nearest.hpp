@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "Did you mean": the candidate nearest to a mistyped key, command or name.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and writes quantities with their units: "200 Gb/s", "12.5 us", "40 GiB", "176.8 fs/flop".
 // The types themselves are in units.hpp.
 #pragma once

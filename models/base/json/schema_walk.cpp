@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/base/json/schema_walk.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds what in a value breaks a schema, with messages for people. It knows the keywords our schemas use; whether the
 // schema holds in full is for json_schema.cpp to ask the real validator.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a file all or nothing: into a temporary beside it that takes its name at the end. Not for appending.
 // A process killed in between never leaves half a file. Its temporary has no name, and goes with it; where the file
 // system needs one (".dovetail.*.tmp"), the next file written into that folder removes it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The algorithms for an all-to-all: every rank of a group has one block for every rank, in group order.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proves an all-to-all: moves labelled blocks by its steps and looks where they end.
 #pragma once
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Through one leader per node: it gathers its node's blocks, sorts them by node, exchanges with the other leaders,
 // sorts by rank and scatters (Hetu). Outer levels count as one.
 #include <functional>

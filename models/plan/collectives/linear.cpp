@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every rank sends a message to every other.
 #include <functional>
 #include <numeric>

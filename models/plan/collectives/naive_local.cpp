@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Aggregation without strided copies: at each level a rank swaps, in place, the blocks of its part's members. All but
 // the outermost level send many short messages (Tutel section 3.4).
 #include <functional>

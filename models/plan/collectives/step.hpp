@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An all-to-all in steps, as data. Ranks are group indices 0 to W - 1; a block is what one rank has for one other,
 // 1/W of a rank's buffer. Who copies which block where follows from a step's few numbers, so its cost does too.
 #pragma once

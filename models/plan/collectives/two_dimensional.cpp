@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 2DH (Tutel algorithm 3), for any number of levels: before the exchange at each level a strided copy puts the blocks
 // of each peer next to one another, so that it gets one long message.
 #include <functional>

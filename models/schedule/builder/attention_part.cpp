@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/builder/attention_part.hpp"
 
 #include "models/schedule/builder/gather_tokens.hpp"

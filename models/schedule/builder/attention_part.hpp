@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attention of one layer, with its collectives over the model-parallel group. Chunked, the first projections are
 // one op for all tokens and the rest is one op for each part. They are an op of their own too where queries and keys
 // have norms, which come after them, and in latent attention, which makes low ranks before them.

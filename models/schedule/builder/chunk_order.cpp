@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/builder/chunk_order.hpp"
 
 #include "models/base/errors.hpp"

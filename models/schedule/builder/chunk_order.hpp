@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order in which the chunks of an MoE layer are enqueued, whatever the pass: each chunk is sent, worked on and
 // brought back.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Into what chunks a plan cuts the rows of an MoE layer.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The dense feed-forward part of a layer, shared by the model-parallel ranks as attention is: that of a dense layer, or
 // all shared experts of an MoE layer side by side.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a model before and after its layers. The words are shared out to the model-parallel ranks: each looks up
 // those it has, and each has its own columns of the logits.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The all-to-all of one chunk over the expert-parallel group, and the conversion of rows to and from the format that
 // they are sent in.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The experts of one layer: each chunk is dispatched, gathered, worked on, scattered and combined.
 #pragma once
 #include <functional>

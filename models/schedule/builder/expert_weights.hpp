@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights that ranks work with but do not own: gathered shards of their own experts, and shadowed experts, which every
 // rank of the expert-parallel group computes on its own rows.
 #pragma once

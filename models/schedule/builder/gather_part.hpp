@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // With zero 1: all-gathers of one stage's weights, each rank giving the shard that it has updated.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collectives of tokens over the model-parallel ranks: gathers before what these share, and sums after it.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"

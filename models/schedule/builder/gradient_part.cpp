@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/builder/gradient_part.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions of one stage's weight gradients over the ranks that hold the same weights, and the optimizer update after
 // them. Gradients add up over the backward passes of the micro-batches; only the last one reduces. A stage's last lap
 // has its last pass before the laps before it have theirs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One layer forward: attention, then the dense feed-forward part or the experts. For the backward pass, parts of that
 // once more (plan.recompute).
 #pragma once

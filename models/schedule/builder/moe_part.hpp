@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The MoE part of one layer: gate and encode, experts, decode. Gate, encode and decode cover the tokens of one part.
 #pragma once
 #include "models/schedule/builder/expert_part.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multi-token prediction (DeepSeek-V3, section 2.2): a layer after the last one, whose input is a projection of two
 // norms side by side, that of the output before it and that of the next words' embeddings. Its output goes through a
 // norm of its own and the model's output head. exec/step/word_rule.hpp says which words it sees and predicts.

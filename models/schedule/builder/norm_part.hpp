@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two norms of a layer and the final one, each over the rows of this rank's tokens.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"

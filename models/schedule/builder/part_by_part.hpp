@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of a layer's tokens beside the chunks of its experts: the same chunks, or all chunks in one part.
 #pragma once
 #include <algorithm>

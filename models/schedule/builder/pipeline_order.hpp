@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of a pipelined step: which micro-batch passes which stage when. Knows nothing of what a stage does.
 #pragma once
 #include <vector>

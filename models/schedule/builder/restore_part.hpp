@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors of the forward pass that the experts' backward pass needs, T_DI and T_M of MPipeMoE: kept, or dropped and got
 // back from the host, by another exchange or by computing it again (its Table II).
 #pragma once

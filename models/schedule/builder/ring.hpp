@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The buffers that the chunks of one pass over one layer take turns in.
 #pragma once
 #include <vector>

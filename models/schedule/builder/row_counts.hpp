@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Routed messages: how many rows each expert takes from each rank, which ranks tell each other before they send rows.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the rows of one chunk get to their experts: over the expert-parallel group, then gathered.
 #pragma once
 #include "models/schedule/builder/ring.hpp"

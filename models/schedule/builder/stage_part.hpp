@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transfers between pipeline stages.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State that the parts of the builder share: the question, the streams, the persistent tensors, and how an op or a
 // tensor of one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
 #pragma once

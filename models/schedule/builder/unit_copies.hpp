@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Units of micro-batches that are like one that was built, the example, are copied from it: the same ops on tensors of
 // the same kinds. Tensors and ops that the example made, in this unit or an earlier one, are replaced by those that the
 // other micro-batch has in their place. All others belong to no micro-batch, as weights and their gradients do.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints where the installed library finds its data.
 #include <cstdio>
 

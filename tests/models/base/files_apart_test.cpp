@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/base/files_apart.hpp"
 
 #include <catch2/catch.hpp>

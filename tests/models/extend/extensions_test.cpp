@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The marks that a program's own gates, orders, experts and all-to-alls leave on plans, schedules and prices.
 #include "models/extend/extensions.hpp"
 

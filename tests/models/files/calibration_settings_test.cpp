@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Setting a part of a calibration changes that part: a value set to what it is changes nothing, and tables of measured
 // shapes go only where the setting contradicts them.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CSV files are read by the names of their columns; what is wrong is refused with file, line and column.
 #include "models/files/csv.hpp"
 

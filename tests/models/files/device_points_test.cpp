@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Points of a device come back as they were written; other files are refused at their line.
 #include "models/files/device_points.hpp"
 

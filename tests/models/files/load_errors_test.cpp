@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bad input is one line with its place, exactly.
 #include <catch2/catch.hpp>
 #include <functional>

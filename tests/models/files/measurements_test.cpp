@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of measured kernels: each file's columns become shapes and times.
 #include "models/files/measurements.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sample files are made up: all-to-all takes 30 us + n / (20 GB/s), all-gather 15 us + n / (200 GB/s); the columns
 // in place are 10 % slower.
 #include "models/files/nccl_tests.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files like those that PyTorch's scripts write, with times made up for this test.
 #include "models/files/peer_times.hpp"
 

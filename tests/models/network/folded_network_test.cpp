@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folded network against the explicit one, where every flow goes over its route.
 #include "models/network/folded_network.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exchanges that send a token to a node once: bytes, times and memory by hand.
 #include "models/network/token_copies.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves labelled blocks by the steps of every all-to-all algorithm, for every group of up to 64 ranks and every way to
 // cut it into levels, and counts what crosses which link.
 #include <algorithm>

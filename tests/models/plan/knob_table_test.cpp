@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of knobs: it describes every member of Plan once, and readers, writers and rules go by it.
 #include "models/plan/knob_table.hpp"
 

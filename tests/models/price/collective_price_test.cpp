@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups on nodes of 8 GPUs with a card of 50 GB/s each; costs between nodes as of one member a node and many nodes,
 // where every byte of n passes a card: 22.2222 ps/B are 90 % of it.
 #include "models/price/collective_price.hpp"

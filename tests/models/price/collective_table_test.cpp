@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collectives inside a node that were measured by their sizes, and latencies that grow with the group.
 #include <catch2/catch.hpp>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far costs may be off, and calibrations in which they are.
 #include "models/price/cost_ranges.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages as large as what is routed, and experts on their own rows: counts, sizes and work by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

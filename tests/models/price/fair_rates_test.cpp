@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rates of activities that share: worked examples, and what fairness means, on random ones.
 #include "models/price/fair_rates.hpp"
 

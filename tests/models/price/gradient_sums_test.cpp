@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps whose longest part is a sum of gradients: over nodes that share few network cards, and by a log of small
 // messages.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries of interference: which count, and how their kinds share.
 #include "models/price/interference.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No kernel does more than its hardware, nor more work in much less time.
 #include "models/price/kernel_agreement.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels by their shapes: laws, tables of measured shapes, and what ops then cost.
 #include "models/price/kernel_table.hpp"
 

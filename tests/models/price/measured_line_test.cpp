@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs outside of the sizes that they were fitted to.
 #include "models/price/measured_line.hpp"
 

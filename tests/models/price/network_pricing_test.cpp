@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prices on described networks: by hand, against bounds on every link, and folded against unfolded.
 #include "models/price/network_pricing.hpp"
 

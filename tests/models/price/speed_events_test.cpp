@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Failures that an experiment injects, with the arithmetic.
 #include "models/price/speed_events.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Costs of all-to-alls by message, against what Tutel publishes of its measurements on Azure NDv4.
 #include "models/price/step_cost.hpp"
 

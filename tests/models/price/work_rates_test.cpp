@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times by what kernels do, each with its arithmetic.
 #include "models/price/work_rates.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far a step may be off because costs are.
 #include "models/results/step_range.hpp"
 

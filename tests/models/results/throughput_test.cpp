@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model flops, MFU, waiting and memory by kind, by hand.
 #include "models/results/throughput.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AMPipe's closed form of a layer's forward time (its appendix C) against the schedule that it describes.
 #include <algorithm>
 #include <catch2/catch.hpp>

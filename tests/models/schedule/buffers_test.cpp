@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors that take over the memory of earlier ones.
 #include <catch2/catch.hpp>
 #include <random>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The norm of all gradients in schedules: what each rank counts, who waits for whom.
 #include <algorithm>
 #include <catch2/catch.hpp>

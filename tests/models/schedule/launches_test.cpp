@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches of the host: how many there are, what they make of a step, and what graphs take away.
 #include "models/schedule/launches.hpp"
 

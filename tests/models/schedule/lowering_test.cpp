@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops that communicate, lowered: by hand for each kind, and for all ops of plans drawn at random.
 #include "models/schedule/lowering.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPipeMoE's equations 1 to 6 and its Table II are special cases of the schedules: they count one MoE layer on one of
 // 64 expert-parallel ranks with one expert each. Attention, routing, host copies and what is brought back for the
 // backward pass (in buffers that the forward pass has left by then) are ours alone and are not selected.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers of multi-token prediction in schedules: what they hold, do and wait for, by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

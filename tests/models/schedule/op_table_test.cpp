@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of ops against the schedules that are built: every op has the operands and the traits of its kind.
 #include "models/schedule/op_table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of ops do the work that parameters and tokens ask for.
 #include "models/schedule/op_work.hpp"
 

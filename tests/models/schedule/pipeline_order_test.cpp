@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/builder/pipeline_order.hpp"
 
 #include <catch2/catch.hpp>

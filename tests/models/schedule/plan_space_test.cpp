@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thousands of plans drawn over the whole space: each is refused with its reason, or it builds and keeps the
 // invariants.
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms of queries and keys in schedules: work, memory and launches by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recomputation (plan.recompute): what it frees, what it adds, and when it runs; by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model-parallel ranks that repeat the work on all tokens of their group (parallelism.sequence_parallel false).
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -110,9 +111,8 @@ TEST_CASE("Repeated tokens are refused where they are not built") {
   Experiment e = repeating();
   e.parallelism.esp = 1;
   e.parallelism.ep = 4;
-  CHECK_THAT(fault(e),
-             Contains("/parallelism: without sequence_parallel the 2 ranks of mp have the same tokens") &&
-                 Contains("expected esp 2, not 1"));
+  CHECK_THAT(fault(e), Contains("/parallelism: without sequence_parallel the 2 ranks of mp have the same tokens") &&
+                           Contains("expected esp 2, not 1"));
   e = repeating();
   e.workload.message_sizes = MessageSizes::Routed;
   CHECK_THAT(fault(e), Contains("/plan/pad_messages: false is not built yet without parallelism.sequence_parallel"));

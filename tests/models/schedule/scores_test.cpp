@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores at the experts (plan.scores_at): what is sent, what is kept and what is read, by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

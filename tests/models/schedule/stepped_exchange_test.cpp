@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules whose all-to-alls are done in steps.
 #include <catch2/catch.hpp>
 #include <map>

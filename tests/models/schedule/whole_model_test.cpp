@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms, embedding, output head and loss in schedules: work and memory by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Few kinds of ops that share: the same times as by following every rate.
 #include "models/time/mix_sharing.hpp"
 
