@@ -71,6 +71,12 @@ std::vector<std::string> without_megatron_names(const std::string& setting) {
   return ours;
 }
 
+bool sets_tensor_parallelism(const std::string& setting) {
+  const auto [key, part] = without_part(std::string_view(setting).substr(0, setting.find('=')));
+  const MegatronName* const found = find_name(key);
+  return found != nullptr && found->name == "tp" && found->ours.starts_with(part);
+}
+
 std::string megatron_setting(std::string_view option) {
   if (!option.starts_with("--")) return "";
   const MegatronName* const found = find_name(option);

@@ -11,6 +11,10 @@ namespace dovetail::bench {
 // order that goes with them. Any other setting is itself.
 std::vector<std::string> without_megatron_names(const std::string& setting);
 
+// Whether it sets the tensor parallelism of the dense part by one of Megatron-LM's names, which that of experts
+// follows.
+bool sets_tensor_parallelism(const std::string& setting);
+
 // The setting that does what one of Megatron-LM's options does: "tp=N" for "--tensor-model-parallel-size" and "--tp".
 // Empty: it has no such option.
 std::string megatron_setting(std::string_view option);

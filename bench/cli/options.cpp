@@ -23,6 +23,7 @@ constexpr std::array<pair<string_view, Colour>, 3> colour_names{
 
 // A setting in our names; the request remembers how the user wrote it.
 void take_setting(const std::string& written, ExperimentRequest& request) {
+  request.esp_follows_mp |= sets_tensor_parallelism(written);
   for (const std::string& setting : without_megatron_names(written)) {
     request.set.push_back(setting);
     if (setting != written) request.written.insert_or_assign(setting, written);

@@ -56,6 +56,7 @@ struct ExperimentRequest {
     const auto found = written.find(setting);
     return found == written.end() ? setting : found->second;
   }
+  bool esp_follows_mp = false;  // unless it is given, as Megatron-LM's etp follows tp
   friend bool operator==(const ExperimentRequest&, const ExperimentRequest&) = default;
 };
 

@@ -127,7 +127,7 @@ void place_experts(const JsonReader& json, Parallelism& p, Experiment& e, std::v
 
 // Sizes that are not given fill up the GPUs around those that are; where that does not divide, validate() says so.
 Parallelism read_parallelism(const JsonReader& json, Experiment& e, const WorkloadDefaults& defaults,
-                             std::vector<std::string>& notes) {
+                             bool esp_follows_mp, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus();
   const auto rest = [&](int a, int b, int c = 1) {
     const double taken = static_cast<double>(a) * b * c;  // which no product of three sizes exceeds
@@ -145,7 +145,10 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, const Worklo
   if (json.has("pipeline_layout")) p.pipeline_layout = json.string("pipeline_layout");
   p.mp = json.integer_or("mp", usual.mp, 1);
   if (json.has("sequence_parallel")) p.sequence_parallel = json.boolean("sequence_parallel");
-  p.esp = json.integer_or("esp", usual.esp, 1);
+  const bool follows = esp_follows_mp && !e.model.dense() && !json.has("esp") && !json.has("count_per_node");
+  p.esp = json.integer_or("esp", follows ? p.mp : json.has("ep") ? 1 : usual.esp, 1);
+  if (follows && p.esp > 1)
+    notes.push_back(fmt::format("esp {}: etp follows tp, as in Megatron-LM, unless it is given", p.esp));
   p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);
   if (json.has("count_per_node")) {
     place_experts(json, p, e, notes);
@@ -346,7 +349,7 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
   const JsonReader groups = object_at(file.reader(), "parallelism"), workload = object_at(file.reader(), "workload");
-  e.parallelism = read_parallelism(groups, e, parts.defaults, notes);
+  e.parallelism = read_parallelism(groups, e, parts.defaults, request.esp_follows_mp, notes);
   pad_messages(e, workload, notes);
   if (counts({workload, "global_batch"}, {workload, "batch"},
              "given beside batch, which is its share of a model-parallel group"))

@@ -76,6 +76,10 @@ TEST_CASE("Groups that nobody gives share as little as the memory allows, and a 
   CHECK(question.experiment.parallelism.ep == 16);
   CHECK(notes(question, "nobody gave all groups: mp 2, ep 16, esp 1"));
   CHECK(asked("qwen3-30b-a3b", {"parallelism.mp=1", "parallelism.ep=8"}).experiment.parallelism.edp == 2);
+  Options options = question_of("qwen3-30b-a3b", 2, {"parallelism.mp=2"});
+  options.request.esp_follows_mp = true;  // it was written as tp
+  CHECK(load_question(options).experiment.parallelism.esp == 2);
+  CHECK(notes(load_question(options), "esp 2: etp follows tp, as in Megatron-LM"));
 }
 
 TEST_CASE("Prediction layers are trained with the whole model alone, and the header says so") {

@@ -35,6 +35,13 @@ std::string refusal_of(const std::vector<std::string>& settings) {
 
 }  // namespace
 
+TEST_CASE("Megatron-LM's tensor parallelism of experts follows that of the dense part") {
+  for (const char* setting : {"tp=2", "TP=2", "parallelism.tp=2", "tensor_model_parallel_size=2"})
+    CHECK(sets_tensor_parallelism(setting));
+  for (const char* setting : {"mp=2", "parallelism.mp=2", "etp=2", "ep=2", "plan.tp=2", "tp_something=2"})
+    CHECK_FALSE(sets_tensor_parallelism(setting));
+}
+
 TEST_CASE("Megatron-LM's names mean our settings") {
   using Settings = std::vector<std::string>;
   CHECK(without_megatron_names("tp=8") == Settings{"parallelism.mp=8"});
