@@ -146,7 +146,7 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, const Worklo
   p.mp = json.integer_or("mp", usual.mp, 1);
   if (json.has("sequence_parallel")) p.sequence_parallel = json.boolean("sequence_parallel");
   const bool follows = esp_follows_mp && !e.model.dense() && !json.has("esp") && !json.has("count_per_node");
-  p.esp = json.integer_or("esp", follows ? p.mp : json.has("ep") ? 1 : usual.esp, 1);
+  p.esp = json.integer_or("esp", follows ? p.mp : json.has("ep") && !defaults.groups_fill_nodes ? 1 : usual.esp, 1);
   if (follows && p.esp > 1)
     notes.push_back(fmt::format("esp {}: etp follows tp, as in Megatron-LM, unless it is given", p.esp));
   p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);

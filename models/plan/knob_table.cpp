@@ -229,8 +229,7 @@ constexpr std::array table{
                                "Scores are sent after the rows, in an exchange of their own, and multiply the "
                                "activated rows; rows that come back are not kept (Megatron-LM)."}}),
         .group = Volumes,
-        .search = Alone,
-        .searched_as = "places of scores",
+        .search = Kept,
         .holds_rows = true,
         .help = "This says which operation multiplies rows by the scores of the gate."},
     Knob{.name = "grad_sync",

@@ -302,6 +302,7 @@ std::vector<Axis> LayoutSearch::axes_of(const Experiment& e, const LaidOutPlan& 
   of_values(open.backward_degrees, [](Plan& p, int degree) { p.backward_degree = degree; });
   of_values(open.forward_degrees, [](Plan& p, int degree) { p.forward_degree = p.backward_degree = degree; });
   of_values(recomputed_parts(), [](Plan& p, EnumSet<Recompute> parts) { p.recompute = parts; });
+  of_values(scores_at_names, [](Plan& p, const auto& value) { p.scores_at = value.second; });
   of_values(shared_experts_names, [](Plan& p, const auto& value) { p.shared_experts = value.second; });
   of_values(std::array{GradSync::After, GradSync::WithDense}, [](Plan& p, GradSync sync) { p.grad_sync = sync; });
   of_values(std::array{0, 1, 2}, [](Plan& p, int way) {

@@ -22,7 +22,8 @@ constexpr auto made_up_baselines = R"({"gpu": "none", "versions": {"torch": "0"}
   {"kind": "copy", "bytes": 4096, "median_s": 1, "ci95_s": [1, 1], "samples": 3}]})";
 constexpr auto made_up_step = R"({"what": "a step", "gpu": "none", "versions": {}, "arguments": {"hidden": 64},
   "median_s": 0.5, "ci95_s": [0.4, 0.6]})";
-constexpr auto made_up_run = R"({"inputs": {"model": {"hidden": 64}}, "results": [
+constexpr auto made_up_run =
+    R"({"schema_version": "1.0", "kind": "run", "inputs": {"model": {"hidden": 64}}, "results": [
   {"kind": "predicted"},
   {"kind": "measured", "system": "deepspeed_moe", "plan": {"forward_degree": 1}, "makespan_s": 2,
    "streams": [{"name": "compute", "busy_s": 0.75}, {"name": "inter", "busy_s": 1}]}]})";

@@ -182,7 +182,9 @@ TEST_CASE("a cluster that borrows a calibration, or names none, is told what was
 
 TEST_CASE("notes of a question hold these lines; points of a sweep share one") {
   Options options;
-  options.request = {"", h100, "mixtral-8x7b", "", 0, false, {"cluster.node_bandwidth=20 GB/s", "workload.layers=1"}};
+  options.request.cluster = h100;
+  options.request.model = "mixtral-8x7b";
+  options.request.set = {"cluster.node_bandwidth=20 GB/s", "workload.layers=1"};
   options.systems = {"tutel"};
   const Question question = load_question(options);
   CHECK_THAT(question.notes.back(), Catch::StartsWith("cluster.node_bandwidth is 20 GB/s"));

@@ -159,7 +159,7 @@ TEST_CASE("dovetail: no regret with sub-modules of a program's own, whose work i
 TEST_CASE("dovetail: no regret where a token may go to a node once") {
   test::Random random(11);
   int chosen = 0;
-  for (int tried = 0; tried < 8;) {
+  for (int tried = 0; tried < 20;) {
     std::optional<Case> c = random_case(random, 400);
     if (!c) continue;
     Experiment& e = c->experiment;
@@ -211,7 +211,7 @@ TEST_CASE("dovetail: a limit of memory is kept while a plan fits it, and costs t
     CAPTURE(share);
     CHECK(peak_memory(e, tight.plan) <= e.cluster.device.memory);
     CHECK(evaluate(tight.plan) >= evaluate(free.plan) * (1 - 1e-12));
-    CHECK(tight.plan.restore != Restore::Keep);
+    if (share < .9) CHECK(tight.plan.restore != Restore::Keep);  // other streams hold a little less
     REQUIRE(tight.report.proof);
     CHECK(tight.report.proof->refused > 0);
     CHECK(tight.report.proof->bound <= evaluate(tight.plan) * (1 + 1e-12));
@@ -224,7 +224,7 @@ TEST_CASE("dovetail: a limit of memory is kept while a plan fits it, and costs t
 }
 
 TEST_CASE("dovetail: of its front no point beats another, and the choice is its first") {
-  const Experiment e = test::testbed_b(2);
+  const Experiment e = test::testbed_b(3);
   const PlanChoice choice = choose(open_task(e), analytic_evaluator(e));
   const std::vector<FrontPoint>& front = choice.report.front;
   REQUIRE(front.size() > 1);

@@ -44,6 +44,7 @@ TEST_CASE("flags of Megatron-LM, written out") {
   plan.parameter_gather = ParameterGather::Ahead;
   plan.recompute = {Recompute::MpGather, Recompute::Norms, Recompute::Moe};
   plan.scores_at = ScoresAt::Experts;
+  plan.comm_streams = CommStreams::ByGroup;
   CHECK(printed(Framework::Megatron, plan) ==
         R"(# Megatron-LM, checked against d98e8a6, core 0.20.0; beside the arguments of the model itself
 MEGATRON_ARGS=(
@@ -103,14 +104,14 @@ TEST_CASE("flags of Tutel and DeepSpeed, written out in part") {
 bool said_elsewhere(Framework framework, std::string_view knob) {
   using Names = std::set<std::string_view>;
   switch (framework) {
-    case Framework::Megatron:  // padded rows are equally many for each expert; the slices are said as partitioned
-      return Names{"expert_kernel", "gradient_slices"}.contains(knob);
+    case Framework::Megatron:  // these messages are padded already; the slices are said as partitioned
+      return Names{"expert_kernel", "gradient_slices", "pad_messages"}.contains(knob);
     case Framework::DeepSpeed:  // parts are said as one, and so are stages; it gathers weights in one way
-      return Names{"recompute", "gradient_slices", "pipeline_schedule", "virtual_stages"}.contains(knob);
+      return Names{"recompute", "gradient_slices", "pipeline_schedule", "virtual_stages", "pad_messages"}.contains(
+          knob);
     case Framework::Tutel:  // it is a layer, and says in one line that these are set elsewhere
-      return Names{"pipeline_schedule", "virtual_stages", "zero",
-                   "parameter_gather",  "grad_sync",      "gradient_chunk_bytes",
-                   "gradient_slices",   "recompute",      "graphs"}
+      return Names{"pipeline_schedule",    "virtual_stages",  "zero",      "parameter_gather", "grad_sync",
+                   "gradient_chunk_bytes", "gradient_slices", "recompute", "graphs",           "pad_messages"}
           .contains(knob);
     case Framework::Json:
       break;

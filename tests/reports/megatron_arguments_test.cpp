@@ -295,8 +295,9 @@ const std::vector<Training> trainings{
     {"mixtral-8x7b", {"workload.capacity_factor=1.2"}},
     {"qwen3-30b-a3b", {"workload.message_sizes=routed", "workload.capacity_factor=0", "workload.layers=5"}},
     {"deepseek-v2-lite", {"workload.capacity_factor=1.2", "workload.products=fp8"}},
-    {"deepseek-v3", {"workload.capacity_factor=1.2", "workload.layers=6"}},
-    {"deepseek-v3", {"workload.capacity_factor=1.2", "workload.layers=7", "workload.gradients=bf16"}},
+    {"deepseek-v3", {"workload.capacity_factor=1.2", "workload.layers=6", "workload.mtp_layers=1"}},
+    {"deepseek-v3",
+     {"workload.capacity_factor=1.2", "workload.layers=7", "workload.mtp_layers=1", "workload.gradients=bf16"}},
     {"llama-3.1-8b", {}},
 };
 

@@ -227,12 +227,11 @@ struct BadRequest {
 };
 
 ExperimentRequest with_set(std::vector<std::string> set) {
-  return {.file = "",
-          .cluster = "fsmoe-testbed-b",
-          .model = "mixtral-8x7b",
-          .calibration = "",
-          .nodes = 0,
-          .set = std::move(set)};
+  ExperimentRequest request;
+  request.cluster = "fsmoe-testbed-b";
+  request.model = "mixtral-8x7b";
+  request.set = std::move(set);
+  return request;
 }
 
 std::string refusal(const ExperimentRequest& request) {

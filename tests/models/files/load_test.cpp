@@ -105,6 +105,7 @@ TEST_CASE("options --set reach into every part, and the last one wins") {
   CHECK(e.model.experts == 16);
   CHECK(e.calibration->memory.alpha == Seconds(3e-6));
   CHECK(e.workload.phases == Phases::ForwardOnly);
+  request.model.clear();
   request.set = {"model=gpt2-xl-moe", "calibration=fsmoe-testbed-a"};
   CHECK(load(request).experiment.model.hidden == 1600);
   CHECK(load(request).experiment.calibration->name == "fsmoe-testbed-a");
@@ -173,6 +174,8 @@ TEST_CASE("An experiment file has comments, paths beside it and parts written ou
     CHECK(load(request).experiment.overlap == Overlap::Ideal);
     request.set = {"overlap=interfering"};
     request.ideal = true;
+    CHECK_THROWS_WITH(load(request), Catch::Contains("--ideal contradicts --set overlap=interfering"));
+    request.set = {};
     CHECK(load(request).experiment.overlap == Overlap::Ideal);
     request.set = {"overlap=perfect"};
     request.ideal = false;
