@@ -359,7 +359,7 @@ void record_expert(DeviceOp<Scalar>& op) {
   record_backward<Scalar>(op.out, s, kept,
                           {op.op.rows, op.read(roles::d_expert_output), weights, gradient,
                            op.write(gradient_of(roles::expert_input)), op.write(gradient_of(TensorKind::Hidden)),
-                           op.template data<Wide<Scalar>>(op.find_write(gradient_of(TensorKind::DispatchedScores)))});
+                           op.template data<Wide<Scalar>>(op.find_write(gradient_of(roles::row_scores)))});
 }
 
 template <class Scalar>

@@ -71,7 +71,7 @@ void backward_expert(OpContext<Scalar>& c) {
   const Chunk<const Scalar> d_output{c.op.rows, c.read(roles::d_expert_output)};
   const ExpertGradients<Scalar> gradients{gradient, c.write(gradient_of(roles::expert_input)),
                                           c.write(gradient_of(TensorKind::Hidden)),
-                                          c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))};
+                                          c.data(c.find_write(gradient_of(roles::row_scores)))};
   if (c.shape.extensions.expert != nullptr)
     custom_expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);
   else if (const auto own = own_rows(c))
