@@ -82,12 +82,8 @@ class GroupExchange {
           for (std::size_t from = 0; from < all.size(); ++from)
             copy(from, all[from].from, to, block_of(all[to].to, from, all[from].from.count));
         return;
-      case Collective::ReduceScatter: {
-        const Sources<Scalar> from = sources(all);
-        for (std::size_t to = 0; to < all.size(); ++to)
-          sum(from, static_cast<std::int64_t>(to) * all[to].to.count, all[to].to.count, at(to).scalars(all[to].to));
-        return;
-      }
+      case Collective::ReduceScatter:
+        return at(0).is_wide(all[0].from) ? reduce_scatter<Wide<Scalar>>(all) : reduce_scatter<Scalar>(all);
       case Collective::AllReduce:
         return at(0).is_wide(all[0].from) ? all_reduce<Wide<Scalar>>(all) : all_reduce<Scalar>(all);
       case Collective::Broadcast:
@@ -101,6 +97,14 @@ class GroupExchange {
       default:
         throw InternalError("no collective on one device");
     }
+  }
+
+  template <class Number>
+  void reduce_scatter(const std::vector<NativeCollective>& all) {
+    const Sources<Number> from = sources<Number>(all);
+    for (std::size_t to = 0; to < all.size(); ++to)
+      sum(from, static_cast<std::int64_t>(to) * all[to].to.count, all[to].to.count,
+          reinterpret_cast<Number*>(at(to).at(all[to].to)));
   }
 
   // If several stages meet, only the members of one get the sum.

@@ -127,13 +127,13 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
     CHECK(step.strangers() == "");
     for (const std::string& name : step.untouched()) {
       INFO(name);
-      CHECK(name.starts_with("d_encode"));  // from a chunk that got none of the rows
+      CHECK((name.starts_with("d_encode") || name.starts_with("decode")));  // of a chunk that got none of the rows
       ++untouched;
     }
     all += step.operands();
   }
   CHECK(all > 5000);
-  CHECK(untouched < 5);
+  CHECK(untouched < 10);
 }
 
 TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fills what would arrive") {
