@@ -106,6 +106,8 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   grid.description = json.string_or("description", "");
   grid.request.cluster = json.string("cluster");
   grid.request.model = json.string("model");
+  // Sizes of kernels and messages are those that costs are fitted to, whatever the routers of a run choose.
+  grid.request.set.emplace_back("workload.capacity_factor=1.2");
   at_place_of(json.at("cluster"), [&] {
     WorkloadDefaults defaults;
     load_cluster(grid.request.cluster, defaults, files);

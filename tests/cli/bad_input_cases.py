@@ -147,7 +147,7 @@ FILES = [
 VALUES = [
     Case("dense order beyond integers", f"{SIMULATE} --set plan.encoding=dense --set plan.micro_batches=1 --set workload.batch=1000 --set workload.sequence=1000000", r"plan\.encoding=dense: .*at most 2\^53"),
     Case("groups that do not divide", f"simulate {SHIPPED} --system tutel --set parallelism.ep=3", r"--set parallelism\.ep=3: .*3"),
-    Case("sequence that does not divide", f"{SIMULATE} --set workload.batch=1 --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
+    Case("sequence that does not divide", f"{SIMULATE} --set mp=2 --set workload.batch=1 --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
     Case("open capacity of soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe --set workload.capacity_factor=0",
          r"--set workload\.capacity_factor=0: 0: soft_moe fills any capacity"),
     Case("sparse soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe", r"sparse contradicts the gate soft_moe"),
@@ -210,7 +210,7 @@ USAGE = [
     Case("explanation of what has none", "explain bad.json", r"^bad\.json:1:1: no explanation in it", bad='{"schema_version": "1.0", "kind": "run"}'),
     Case("explanation of another version", "explain bad.json", r"^bad\.json:1:20: /schema_version: 99\.0, expected 1\.0", bad='{"schema_version": "99.0", "kind": "tuning"}'),
     Case("explanation of another kind", "explain bad.json", r'^bad\.json:1:35: /kind: a file of kind "tuning_curve", expected compare, simulate', bad='{"schema_version": "1.0", "kind": "tuning_curve"}'),
-    Case("global batch that does not divide", f"simulate {TINY} --system tutel --set gbs=3", r"--set gbs=3: 3 samples do not divide over dp 2"),
+    Case("global batch that does not divide", f"simulate {TINY} --system tutel --set gbs=3", r"--set gbs=3: 3 samples do not divide over dp 4"),
     Case("nodes and other nodes", f"{SIMULATE} --nodes 2 --set cluster.nodes=4", r"^dovetail: --nodes 2 contradicts --set cluster\.nodes=4$"),
     Case("nodes in two words", f"{SIMULATE} --set nodes=2 --set cluster.nodes=4", r"--set cluster\.nodes=4 contradicts --set nodes=2"),
     Case("one size in two words", f"{SIMULATE} --set tp=2 --set mp=1", r"--set mp=1 contradicts --set tp=2"),

@@ -400,7 +400,7 @@ def test_exports_say_what_they_take(checks, program):
         return program.run("plan", *SHIPPED, "--systems", "fsmoe", "--export", "megatron", "-q", "--set", "parallelism.esp=1",
                            "--set", "cluster.device.memory=99 GiB", *more).stdout.splitlines()[-1]
     own = ["--set", "plan.scope=layer", "--set", "plan.forward_degree=1", "--set", "plan.backward_degree=1", "--set", "plan.scores_at=experts",
-           "--set", "plan.grad_sync=with_dense", "--set", "plan.recompute=mp_gather", "--set", "plan.comm_streams=one",
+           "--set", "plan.grad_sync=with_dense", "--set", "plan.recompute=mp_gather", "--set", "plan.comm_streams=by_group",
            "--set", "plan.order=dispatch_first"]
     checks.check(re.fullmatch(r"# [\d.]+ m?s a step", last_line(*own)), f"all of it: {last_line(*own)!r}")
     taken = last_line()

@@ -142,8 +142,8 @@ TEST_CASE("an all-to-all over network cards that GPUs share") {
 TEST_CASE("trees of native collectives") {
   const Experiment e = described(2, 2);
   Made made(e);
-  // Trees over two nodes send each byte of the buffer out of a node once: 400 bytes on a card, .4 s. A ring would pass on
-  // 2 x 3/4 x 400 = 600 bytes.
+  // Trees over two nodes send each byte of the buffer out of a node once: 400 bytes on a card, .4 s. A ring would pass
+  // on 2 x 3/4 x 400 = 600 bytes.
   const OpId reduced = made.add(StreamId(0), {}, Seconds(0), collective(Collective::AllReduce, 400, GroupKind::Dp));
   made.add(StreamId(1), {reduced}, Seconds(1), {}, Seconds(2));
   const Timeline timeline = run(e, made.priced());
