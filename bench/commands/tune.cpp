@@ -88,6 +88,7 @@ nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& option
   FilesRead files;
   nlohmann::ordered_json file = ExperimentFile(request, files).json().root();
   file["nodes"] = tuning.experiment.cluster.nodes;
+  if (!file.contains("workload")) file["workload"] = nlohmann::ordered_json::object();
   for (const char* batch : {"global_batch", "micro_batch"}) file["workload"].erase(batch);
   file["workload"]["batch"] = best.micro_batch * best.plan.micro_batches;
   file["workload"]["sequence"] = tuning.experiment.workload.sequence;

@@ -167,6 +167,8 @@ TuneQuestion load_tune_question(const TuneOptions& options) {
   left.request.set.insert(left.request.set.end(), of_user.begin(), of_user.end());
   if (options.sequence > 0) set_sequence(options.sequence, left.request);
   asked.question = load_question(left);
+  std::erase_if(asked.question.notes,  // the search gives them
+                [](const std::string& note) { return note.starts_with("nobody gave all groups"); });
   asked.question.notes.insert(asked.question.notes.begin(), notes.begin(), notes.end());
   const Experiment& e = asked.question.experiment;
   if (!e.events.empty()) throw InputError("/events: tune searches steps without events; leave them out");

@@ -18,8 +18,8 @@ Report report_of(int samples, Options& options) {
   options.request.cluster = "dgx-h100";
   options.request.nodes = 4;
   options.request.model = "olmoe-1b-7b";
-  options.request.set = {"parallelism.pp=4", "workload.batch=" + std::to_string(samples),
-                         "plan.micro_batches=" + std::to_string(samples)};
+  options.request.set = {"parallelism.pp=4", "parallelism.mp=8", "parallelism.esp=8",
+                         "workload.batch=" + std::to_string(samples), "plan.micro_batches=" + std::to_string(samples)};
   options.systems = {"deepspeed_moe"};
   const Question question = load_question(options);
   const Candidate& candidate = question.candidates.front();
