@@ -54,9 +54,8 @@ Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults) {
   cluster.device = read_device(json.at("device"));
   cluster.node_link = json.enumeration("node_link", node_link_names);
   cluster.node_bandwidth = json.quantity<BytesPerSecond>("node_bandwidth", Sign::Positive);
-  cluster.nvls = json.boolean_or("nvls", false);
-  if (cluster.nvls && cluster.node_link != NodeLink::NvSwitch)
-    json.fail("nvls", "true, but it is NVSwitch that adds up; expected false where node_link is another");
+  // A link that a setting has put in the place of NVSwitch adds nothing up.
+  cluster.nvls = json.boolean_or("nvls", false) && cluster.node_link == NodeLink::NvSwitch;
   cluster.nics_per_node = json.integer("nics_per_node", 1);
   cluster.nic_bandwidth = json.quantity<BytesPerSecond>("nic_bandwidth", Sign::Positive);
   cluster.calibration = json.string_or("calibration", "");
