@@ -18,6 +18,7 @@
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/tune_curve.hpp"
+#include "exec/run/scale_down.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/experiment_file.hpp"
@@ -178,6 +179,7 @@ Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<s
     ProgressLine progress("confirm", static_cast<int>(tuning.best.size()), options.talk());
     tuning.confirmation = confirmer->confirm(
         tuning, [&](std::string_view plan) { progress.begin(plan); }, [&] { progress.done(); });
+    if (confirmer->pads()) tuning.notes.push_back(fmt::format("--confirm cuda: {}", exec::padded_for_device));
   }
   if (tuning.best.empty()) return refuse(tuning);
   tuning.provenance = provenance(command_line, question.question.files, options.seed);

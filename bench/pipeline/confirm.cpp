@@ -32,11 +32,12 @@ Confirm simulated(const Experiment& experiment, const std::string& backend, cons
 }
 
 // As many micro-batches as show the pipeline full, each of one sample. Values for single layers do not suit fewer
-// layers.
+// layers, and the libraries that really send messages choose their protocol themselves.
 Plan small_plan(Plan plan, int stages) {
   plan.micro_batches = std::min(plan.micro_batches, 2 * stages);
   plan.backward_degrees.clear();
   plan.gradient_slices.clear();
+  plan.protocol = Protocol::Simple;
   if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;
   return plan;
 }
@@ -59,11 +60,18 @@ Confirm executed(const Experiment& experiment, exec::RunDevice device, const Eva
     const Experiment big = laid_out(experiment, plan);
     const Plan small = small_plan(plan.plan, plan.groups.pp);
     Experiment e = small_experiment(big, small);
-    if (device == exec::RunDevice::Cuda) e.workload.dtype = big.workload.dtype;  // hosts compute in fp32
+    if (device == exec::RunDevice::Cuda) {
+      e.workload.dtype = big.workload.dtype;  // hosts compute in fp32
+      exec::pad_for_device(e);
+    }
     exec::resolve_routed_capacity(e, settings.seed);
     if (const std::optional<InputError> refused = planners::refusal(small, e)) throw InputError(*refused);
     return ConfirmedPlan{0, planners::analytic_evaluator(e)(small), measured_step(e, small, device, settings)};
   };
+}
+
+bool on_gpu(const std::string& by) {
+  return by == name_in(exec::run_device_names, exec::RunDevice::Cuda);
 }
 
 Confirm confirmer(const Experiment& experiment, const std::string& by, const EvaluatorSettings& settings) {
@@ -72,7 +80,7 @@ Confirm confirmer(const Experiment& experiment, const std::string& by, const Eva
     return simulated(experiment, by, settings);
   }
   exec::RunRequest request;
-  if (by == name_in(exec::run_device_names, exec::RunDevice::Cuda)) request.device = exec::RunDevice::Cuda;
+  if (on_gpu(by)) request.device = exec::RunDevice::Cuda;
   exec::require_parts(request, exec::parts_of_this_build());
   return executed(experiment, request.device, settings);
 }
@@ -93,6 +101,7 @@ std::vector<std::string> confirmer_names() {
 
 Confirmer::Confirmer(const Experiment& experiment, const std::string& by, const EvaluatorSettings& settings) : by_(by) {
   choose("--confirm", by, confirmer_names());
+  pads_ = on_gpu(by) && experiment.workload.message_sizes == MessageSizes::Routed;
   one_ = confirmer(experiment, by, settings);
 }
 

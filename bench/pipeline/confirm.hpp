@@ -24,14 +24,18 @@ class Confirmer {
 
   // Confirms each of tuning.best. A plan runs in small with its own pipeline, virtual stages and knobs, on two nodes
   // for each stage, with two micro-batches for each stage at most and one layer in each virtual stage; degrees and
-  // slices of gradients that it gives for single layers are left out. A plan that cannot be confirmed is left out with
-  // its reason. Throws DeviceError where this machine can confirm none.
+  // slices of gradients that it gives for single layers are left out, and GPUs get padded messages (pads()). A plan
+  // that cannot be confirmed is left out with its reason. Throws DeviceError where this machine can confirm none.
   // `begin` is told which plan comes next, and `done` follows each.
   Confirmation confirm(const Tuning& tuning, const std::function<void(std::string_view)>& begin = {},
                        const std::function<void()>& done = {}) const;
 
+  // Whether the question has routed messages and plans run with padded ones.
+  bool pads() const { return pads_; }
+
  private:
   std::string by_;
+  bool pads_ = false;
   std::function<ConfirmedPlan(const TunedPlan&)> one_;
 };
 

@@ -41,12 +41,8 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
   question.experiment = exec::scaled_for_host(big, scale);
   question.notes.clear();  // they were about the big one
   add_repeated_tokens(question);
-  const bool pads = on_gpu && question.experiment.workload.message_sizes == MessageSizes::Routed;
   if (on_gpu) question.experiment.workload.dtype = dtype;
-  if (pads) {
-    question.experiment.workload.message_sizes = MessageSizes::Padded;
-    question.experiment.workload.capacity_factor = 1.2;
-  }
+  if (on_gpu && exec::pad_for_device(question.experiment)) question.notes.emplace_back(exec::padded_for_device);
   exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(seed));
   const Experiment& e = question.experiment;
   question.notes.push_back(fmt::format(
@@ -62,10 +58,6 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
         "groups of a run follow its ranks: mp and esp are 1 where they were 1, else the {} ranks of a node, "
         "and dp {}, ep {} and edp {} are what is left",
         e.cluster.gpus_per_node, e.parallelism.dp, e.parallelism.ep, e.parallelism.edp));
-  if (pads)
-    question.notes.emplace_back(
-        "kernels of a GPU move messages of one size: here they are padded, with a capacity factor of 1.2 in place of "
-        "dropless routing");
   add_run_differences(big, question.notes);
   question.notes.emplace_back(
       "ops of a run are predicted at, and held to, the times that they take alone: overlap is ideal");

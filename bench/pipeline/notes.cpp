@@ -136,6 +136,10 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
     notes.emplace_back(
         "routed messages: every rank takes the time of the one that has most rows, since the cluster has no network in "
         "which ranks differ");
+  if (w.message_sizes == MessageSizes::Routed && w.gate.batch_prioritised)
+    notes.emplace_back(
+        "gate batch_prioritised: rows of a chunk are modelled in the order of tokens, since scores are known only in a "
+        "run");
   if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
   const RoutingSummary routing = summarize_routing(e);
   const bool by_router = w.routing.kind == RoutingKind::Router;

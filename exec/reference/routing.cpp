@@ -80,7 +80,8 @@ Routing route(const LayerShape& s, const std::vector<double>& scores) {
 Routing modelled_choices(const Experiment& e, int layer, int rank) {
   if (e.workload.routing.kind == RoutingKind::Router || !e.workload.gate.token_choice()) return {};
   Routing routing;
-  for (const std::int32_t expert : drawn_choices(e, layer, rank))
+  const auto choices = drawn_choices(e, layer, rank);
+  for (const std::int32_t expert : *choices)
     routing.push_back({static_cast<std::int32_t>(routing.size()) / e.workload.top_k, expert});
   return routing;
 }

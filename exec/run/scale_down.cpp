@@ -180,4 +180,12 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   return e;
 }
 
+bool pad_for_device(Experiment& experiment) {
+  Workload& w = experiment.workload;
+  if (w.message_sizes != MessageSizes::Routed) return false;
+  w.message_sizes = MessageSizes::Padded;
+  if (w.capacity_factor == 0) w.capacity_factor = 1.2;
+  return true;
+}
+
 }  // namespace dovetail::exec

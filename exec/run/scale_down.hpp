@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A big cluster's experiment in the size of this machine: the schedule is rebuilt and replanned for it.
 #pragma once
+#include <string_view>
+
 #include "models/question/experiment.hpp"
 
 namespace dovetail::exec {
@@ -26,5 +28,12 @@ struct HostScale {
 // big experiment, and ep is as large as the experts and the other ranks allow. Routing loads are folded onto the fewer
 // experts. Throws InputError for sizes that do not divide, and for what no executor runs.
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale);
+
+// Kernels of a device move messages of one size: routed ones become padded ones, with a capacity factor of 1.2 where
+// routing is dropless. Returns whether they did.
+bool pad_for_device(Experiment& experiment);
+inline constexpr std::string_view padded_for_device =
+    "kernels of a GPU move messages of one size: here they are padded, with a capacity factor of 1.2 in place of "
+    "dropless routing";
 
 }  // namespace dovetail::exec

@@ -99,16 +99,22 @@ double RoutedRows::computed(const StepPlace& at, int owner) const {
   const RowRange rows = at.rows.size() == 0 ? RowRange{0, capacity_} : at.rows;
   const auto tiles = [&](std::int64_t count) { return (count + tile_ - 1) / tile_ * tile_; };
   Loads own(static_cast<std::size_t>(experts_));
-  for (int shard = 0; shard < shards_.size; ++shard)
-    for (int source = 0; source < group_.size; ++source) {
-      const Loads& all = loads(at.layer, member(owner / shards_.size * shards_.size + shard, source));
-      for (std::size_t i = 0; i < own.size(); ++i)
-        own[i] += std::clamp<std::int64_t>(all[static_cast<std::size_t>(place(owner)) * own.size() + i] - rows.first, 0,
-                                           rows.size());
-    }
+  const auto add = [&](int source, std::int64_t times) {
+    const Loads& all = loads(at.layer, source);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      own[i] += times * std::clamp<std::int64_t>(
+                            all[static_cast<std::size_t>(place(owner)) * own.size() + i] - rows.first, 0, rows.size());
+  };
+  const std::int64_t copies = std::int64_t{group_.size} * shards_.size;
+  if (alike_) {
+    add(owner, copies);
+  } else {
+    for (int shard = 0; shard < shards_.size; ++shard)
+      for (int source = 0; source < group_.size; ++source)
+        add(member(owner / shards_.size * shards_.size + shard, source), 1);
+  }
   std::int64_t sum = 0;
   for (std::int64_t count : own) sum += tiles(count);
-  const std::int64_t copies = std::int64_t{group_.size} * shards_.size;
   return static_cast<double>(sum) / static_cast<double>(experts_ * tiles(copies * rows.size()));
 }
 
@@ -167,9 +173,13 @@ void RoutedRows::for_each_unlike(Visit visit) const {
 
 double RoutedRows::of_largest(Share share, const StepPlace& place) const {
   if (share == Share::All) return 1;
+  if (share == Share::Exchanged) return std::max(of_largest(Share::Chosen, place), of_largest(Share::Arrived, place));
   const auto [at, fresh] =
       largest_.try_emplace({share, alike_ ? 0 : place.layer, place.rows.first, place.rows.last}, 0.0);
-  if (fresh) for_each_unlike([&](int rank) { at->second = std::max(at->second, of_rank(share, place, rank)); });
+  if (!fresh) return at->second;
+  const bool by_source = share == Share::Chosen || share == Share::Sent;
+  if (alike_ && by_source) return at->second = of_rank(share, place, 0);
+  for_each_unlike([&](int rank) { at->second = std::max(at->second, of_rank(share, place, rank)); });
   return at->second;
 }
 
@@ -180,19 +190,7 @@ Work RoutedRows::work(const Op& op, int rank) const {
 
 Work RoutedRows::largest(const Op& op) const {
   if (!s_.relays(op)) return shared(op, of_largest(share_of(op), op));
-  return relayed(op, largest_load(op));
-}
-
-const TokenCopies::Load& RoutedRows::largest_load(const Op& op) const {
-  const auto [at, fresh] =
-      largest_loads_.try_emplace({to_owners(op), alike_ ? 0 : op.layer, op.rows.first, op.rows.last});
-  TokenCopies::Load& most = at->second;
-  if (fresh)
-    for_each_unlike([&](int rank) {
-      const TokenCopies::Load& load = copies_->load(op, rank);
-      most = {std::max(most.network, load.network), std::max(most.inside, load.inside), std::max(most.rows, load.rows)};
-    });
-  return most;
+  return relayed(op, copies_->largest_load(op));
 }
 
 double RoutedRows::held(const Tensor& tensor) const {

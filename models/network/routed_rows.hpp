@@ -53,7 +53,6 @@ class RoutedRows {
   template <class Visit>
   void for_each_unlike(Visit visit) const;
   static Work shared(const Op& op, double share);  // that share of its work
-  const TokenCopies::Load& largest_load(const Op& op) const;
   static Work relayed(const Op& op, const TokenCopies::Load& load);
 
   const Loads& loads(int layer, int rank) const;
@@ -76,7 +75,6 @@ class RoutedRows {
   std::optional<TokenCopies> copies_;
   mutable std::map<std::pair<int, int>, Loads> loads_;                                    // by layer and rank
   mutable std::map<std::tuple<Share, int, std::int64_t, std::int64_t>, double> largest_;  // by layer and rows
-  mutable std::map<std::tuple<bool, int, std::int64_t, std::int64_t>, TokenCopies::Load> largest_loads_;  // the same
 };
 
 // Says of each tensor how many of its rows are there (Tensor::held). All of them with padded messages.

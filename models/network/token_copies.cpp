@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/base/last_ones.hpp"
 #include "models/question/drawn_choices.hpp"
 #include "models/schedule/lowering.hpp"
 
 namespace dovetail {
 namespace {
+
+constexpr std::size_t plans = 256;  // whose chunks a thread remembers: planners ask for the same in plan after plan
 
 void take_mean(std::vector<double>& counts) {
   const double sum = std::accumulate(counts.begin(), counts.end(), 0.0);
@@ -43,10 +46,9 @@ int TokenCopies::member(int rank, int place) const {
 }
 
 // Ranks and nodes with equal loads are not told apart: each counts as their mean.
-TokenCopies::Tokens TokenCopies::count(const StepPlace& place, int rank) const {
-  const std::vector<std::int32_t> experts = drawn_choices(e_, place.layer, rank);
+TokenCopies::Tokens TokenCopies::count(const Draw& draw) const {
+  const std::vector<std::int32_t>& experts = *draw.choices;
   const std::vector<std::int32_t> slots = slots_of(experts, e_.workload.top_k, e_.model.experts, capacity_);
-  const RowRange rows = place.rows.size() == 0 ? RowRange{0, capacity_} : place.rows;
   const int local = e_.model.experts / group_.size;
   const auto top_k = static_cast<std::size_t>(e_.workload.top_k);
   Tokens counts;
@@ -60,7 +62,7 @@ TokenCopies::Tokens TokenCopies::count(const StepPlace& place, int rank) const {
     before = token;
   };
   for (std::size_t i = 0; i < experts.size(); ++i) {
-    if (slots[i] < rows.first || slots[i] >= rows.last) continue;
+    if (slots[i] < draw.rows.first || slots[i] >= draw.rows.last) continue;
     const int owner = experts[i] / local;
     once(last_of_rank, counts.to_rank, owner, i / top_k + 1);
     once(last_of_node, counts.to_node, owner / node_, i / top_k + 1);
@@ -77,25 +79,59 @@ TokenCopies::Key TokenCopies::key(const StepPlace& place, int rank) const {
   return {alike_ ? 0 : place.layer, rank, place.rows.first, place.rows.last};
 }
 
+const TokenCopies::Choices& TokenCopies::choices(const StepPlace& place, int rank) const {
+  Choices& draw = choices_[{alike_ ? 0 : place.layer, alike_ ? 0 : rank}];
+  if (!draw) draw = drawn_choices(e_, place.layer, rank);
+  return draw;
+}
+
+TokenCopies::Draw TokenCopies::draw_of(const StepPlace& place, int rank) const {
+  const RowRange all{0, capacity_};
+  return {choices(place, rank),
+          e_.workload.top_k,
+          e_.model.experts,
+          group_.size,
+          node_,
+          capacity_,
+          place.rows.size() == 0 ? all : place.rows,
+          uniform_};
+}
+
 const TokenCopies::Tokens& TokenCopies::tokens(const StepPlace& place, int rank) const {
   const auto [at, fresh] = tokens_.try_emplace(key(place, alike_ ? 0 : rank));
-  if (fresh) at->second = count(place, rank);
-  return at->second;
+  if (!fresh) return at->second;
+  thread_local LastOnes<Draw, Tokens, plans> counted;
+  return at->second = counted.find_or(draw_of(place, rank), [this](const Draw& draw) { return count(draw); });
+}
+
+// What the ranks of one op choose.
+class TokenCopies::Chosen {
+ public:
+  Chosen(const TokenCopies& copies, const Op& op)
+      : copies_(copies), op_(op), all_(copies.alike_ ? &copies.tokens(op, 0) : nullptr) {}
+  const Tokens& operator()(int rank) const { return all_ != nullptr ? *all_ : copies_.tokens(op_, rank); }
+
+ private:
+  const TokenCopies& copies_;
+  const Op& op_;
+  const Tokens* all_;  // where all choose alike
+};
+
+Bytes TokenCopies::bytes(const Op& op, int from, int to) const {
+  return bytes(op, Chosen(*this, op), from, to);
 }
 
 // To the experts a rank relays rows of the ranks at its own place on all nodes; on the way back, their sums.
-Bytes TokenCopies::bytes(const Op& op, int from, int to) const {
+Bytes TokenCopies::bytes(const Op& op, const Chosen& chosen, int from, int to) const {
   const bool to_experts = to_owners(op);
   const int source = to_experts ? from : to, target = to_experts ? to : from;
   const Bytes row = row_bytes(s_, op, e_.model.experts);
   const int node = place(target) / node_;
   if (node != place(source) / node_)
-    return relayed_bytes(tokens(op, source).to_node[static_cast<std::size_t>(node)], row, to_experts, e_.workload.top_k,
-                         1);
+    return relayed_bytes(chosen(source).to_node[static_cast<std::size_t>(node)], row, to_experts, e_.workload.top_k, 1);
   double rows = 0;
   for (int i = 0; i < nodes(); ++i)
-    rows +=
-        tokens(op, member(source, i * node_ + place(source) % node_)).to_rank[static_cast<std::size_t>(place(target))];
+    rows += chosen(member(source, i * node_ + place(source) % node_)).to_rank[static_cast<std::size_t>(place(target))];
   return relayed_bytes(rows, row, to_experts, e_.workload.top_k, nodes());
 }
 
@@ -105,21 +141,44 @@ const TokenCopies::Load& TokenCopies::load(const Op& op, int rank) const {
   return at->second;
 }
 
+const TokenCopies::Load& TokenCopies::largest_load(const Op& op) const {
+  const auto [at, fresh] = largest_loads_.try_emplace({to_owners(op), key(op, 0)});
+  if (!fresh) return at->second;
+  if (!alike_) return at->second = largest_of_all(op);
+  using Exchange = std::tuple<Draw, bool, double>;
+  thread_local LastOnes<Exchange, Load, plans> found;
+  Exchange exchange{draw_of(op, 0), to_owners(op), row_bytes(s_, op, e_.model.experts).value()};
+  return at->second = found.find_or(std::move(exchange), [&](const Exchange&) { return largest_of_all(op); });
+}
+
+// Ranks at one place have the same load if all choose alike.
+TokenCopies::Load TokenCopies::largest_of_all(const Op& op) const {
+  const int step = alike_ ? group_.stride : 1,
+            ranks = alike_ ? group_.stride * group_.size : e_.parallelism.stage_ranks();
+  Load most;
+  for (int rank = 0; rank < ranks; rank += step) {
+    const Load& each = load(op, rank);
+    most = {std::max(most.network, each.network), std::max(most.inside, each.inside), std::max(most.rows, each.rows)};
+  }
+  return most;
+}
+
 TokenCopies::Load TokenCopies::load_of(const Op& op, int rank) const {
+  const Chosen chosen(*this, op);
   const int own = place(rank);
   Load sent, received;
   const auto add = [&](int place, Bytes Load::*part) {
-    sent.*part += bytes(op, rank, member(rank, place));
-    received.*part += bytes(op, member(rank, place), rank);
+    sent.*part += bytes(op, chosen, rank, member(rank, place));
+    received.*part += bytes(op, chosen, member(rank, place), rank);
   };
   for (int i = 0; i < nodes(); ++i)
     if (const int place = i * node_ + own % node_; place != own) add(place, &Load::network);
   for (int i = 0; i < node_; ++i)
     if (const int place = own / node_ * node_ + i; place != own) add(place, &Load::inside);
-  const Tokens& chosen = tokens(op, rank);
   double arriving = 0;
-  for (int i = 0; i < group_.size; ++i) arriving += tokens(op, member(rank, i)).to_rank[static_cast<std::size_t>(own)];
-  const double copies = std::max(arriving, std::accumulate(chosen.to_rank.begin(), chosen.to_rank.end(), 0.0));
+  for (int i = 0; i < group_.size; ++i) arriving += chosen(member(rank, i)).to_rank[static_cast<std::size_t>(own)];
+  const std::vector<double>& to_rank = chosen(rank).to_rank;
+  const double copies = std::max(arriving, std::accumulate(to_rank.begin(), to_rank.end(), 0.0));
   return {std::max(sent.network, received.network), std::max(sent.inside, received.inside),
           copies * row_bytes(s_, op, e_.model.experts)};
 }

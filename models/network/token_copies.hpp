@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -36,6 +37,8 @@ class TokenCopies {
     Bytes network, inside, rows;
   };
   const Load& load(const Op& op, int rank) const;
+  // The largest one of all ranks, part by part.
+  const Load& largest_load(const Op& op) const;
   // The share of all its choices' rows that a rank keeps if it has one for each token and node.
   double to_nodes(const StepPlace& place, int rank) const;
 
@@ -46,9 +49,23 @@ class TokenCopies {
   };
   using Key = std::tuple<int, int, std::int64_t, std::int64_t>;  // layer, rank and rows, as far as they matter
   Key key(const StepPlace& place, int rank) const;
+  class Chosen;
+  Bytes bytes(const Op& op, const Chosen& chosen, int from, int to) const;
   Load load_of(const Op& op, int rank) const;
   const Tokens& tokens(const StepPlace& place, int rank) const;
-  Tokens count(const StepPlace& place, int rank) const;
+  using Choices = std::shared_ptr<const std::vector<std::int32_t>>;
+  const Choices& choices(const StepPlace& place, int rank) const;
+  struct Draw {  // all that decides a count
+    Choices choices;
+    int top_k = 0, experts = 0, group = 0, node = 0;
+    std::int64_t capacity = 0;
+    RowRange rows;
+    bool uniform = false;
+    friend bool operator==(const Draw&, const Draw&) = default;
+  };
+  Draw draw_of(const StepPlace& place, int rank) const;
+  Tokens count(const Draw& draw) const;
+  Load largest_of_all(const Op& op) const;
   int place(int rank) const { return rank / group_.stride % group_.size; }
   int member(int rank, int place) const;
   int nodes() const { return group_.size / node_; }
@@ -59,8 +76,9 @@ class TokenCopies {
   int node_;  // members of the group on each node
   std::int64_t capacity_;
   bool uniform_, alike_;  // all experts have the same load; all ranks and layers choose alike
+  mutable std::map<std::pair<int, int>, Choices> choices_;  // of a layer and a rank, as far as they matter
   mutable std::map<Key, Tokens> tokens_;
-  mutable std::map<std::pair<bool, Key>, Load> loads_;  // whether to the experts
+  mutable std::map<std::pair<bool, Key>, Load> loads_, largest_loads_;  // whether to the experts
 };
 
 }  // namespace dovetail

@@ -2,11 +2,13 @@
 #include "models/question/drawn_choices.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 #include <span>
 
 #include "models/base/errors.hpp"
+#include "models/base/last_ones.hpp"
 #include "models/question/expert_loads.hpp"
 
 namespace dovetail {
@@ -95,31 +97,32 @@ class Mixer {
   int group_, most_;  // experts of a group; groups that a token may choose from
 };
 
+// All that decides a draw.
+struct Draw {
+  std::vector<std::int64_t> loads;
+  std::size_t top_k = 0;
+  Router router;
+  std::array<int, 3> seed{};
+  friend bool operator==(const Draw&, const Draw&) = default;
+};
+
 }  // namespace
 
-Choices drawn_choices(const Experiment& e, int layer, int rank) {
+std::shared_ptr<const Choices> drawn_choices(const Experiment& e, int layer, int rank) {
   const RoutingModel& model = e.workload.routing;
   const bool recorded = model.kind == RoutingKind::Trace;
-  const auto top_k = static_cast<std::size_t>(e.workload.top_k);
-  struct Draw {  // planners ask for the same ones for plan after plan
-    std::vector<std::int64_t> loads;
-    std::size_t top_k = 0;
-    Router router;
-    std::array<int, 3> seed{};
-    Choices choices;
-  };
-  thread_local Draw last;
-  const std::array<int, 3> numbers{model.seed, recorded ? layer : 0,
-                                   recorded ? rank / e.parallelism.token_repeats() : 0};
-  std::vector<std::int64_t> loads = expert_loads(e, layer, rank);
-  if (last.loads == loads && last.top_k == top_k && last.router == e.model.router && last.seed == numbers)
-    return last.choices;
-  std::seed_seq seed(numbers.begin(), numbers.end());
-  std::mt19937_64 random(seed);
-  Choices choices = dealt(loads, top_k);
-  Mixer(choices, top_k, e.model, random).run();
-  last = {std::move(loads), top_k, e.model.router, numbers, choices};
-  return choices;
+  Draw draw{.loads = expert_loads(e, layer, rank),
+            .top_k = static_cast<std::size_t>(e.workload.top_k),
+            .router = e.model.router,
+            .seed = {model.seed, recorded ? layer : 0, recorded ? rank / e.parallelism.token_repeats() : 0}};
+  thread_local LastOnes<Draw, std::shared_ptr<const Choices>> draws;
+  return draws.find_or(std::move(draw), [&e](const Draw& fresh) {
+    std::seed_seq seed(fresh.seed.begin(), fresh.seed.end());
+    std::mt19937_64 random(seed);
+    Choices choices = dealt(fresh.loads, fresh.top_k);
+    Mixer(choices, fresh.top_k, e.model, random).run();
+    return std::make_shared<const Choices>(std::move(choices));
+  });
 }
 
 Choices slots_of(const Choices& choices, int top_k, std::int64_t experts, std::int64_t capacity) {

@@ -3,6 +3,7 @@
 // goes to one node.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/question/experiment.hpp"
@@ -12,8 +13,9 @@ namespace dovetail {
 // The experts that each token of a rank chooses: choice j of token t stands at t top_k + j. They have exactly the loads
 // of expert_loads(); which tokens choose an expert together with which other ones is drawn from the model's seed. Ranks
 // and layers with the same loads choose alike, unless a trace says what each of them does. A token's experts are in as
-// many of the router's groups as it may choose from (Router::top_groups), as far as the loads leave a way.
-std::vector<std::int32_t> drawn_choices(const Experiment& experiment, int layer, int rank);
+// many of the router's groups as it may choose from (Router::top_groups), as far as the loads leave a way. Each thread
+// keeps its last draws, since planners ask for the same ones for plan after plan: one draw has one address.
+std::shared_ptr<const std::vector<std::int32_t>> drawn_choices(const Experiment& experiment, int layer, int rank);
 
 // The capacity rows of an expert that its choices take: all first choices before all second ones, in the order of the
 // tokens. -1: beyond the capacity.

@@ -36,6 +36,33 @@ Tuning answer_of(const TuneOptions& options) {
   return tune(load_tune_question(options), options, {});
 }
 
+// Each part of the search as it was announced, and the share of the whole that was done.
+struct Announced {
+  std::string part;
+  double share;
+};
+
+struct Answered {
+  Experiment asked;
+  std::vector<Announced> announced;
+  Tuning tuning;
+};
+
+// The answer to one question, which the sections of one test look at.
+const Answered& answered() {
+  static const Answered once = [] {
+    TuneOptions options = two_nodes();
+    options.explain = true;
+    const TuneQuestion question = load_tune_question(options);
+    Answered answer{question.question.experiment, {}, {}};
+    answer.tuning = tune(question, options, [&](std::string_view part, double share) {
+      answer.announced.push_back({std::string(part), share});
+    });
+    return answer;
+  }();
+  return once;
+}
+
 std::string refusal_of(const TuneOptions& options) {
   try {
     load_tune_question(options);
@@ -47,44 +74,72 @@ std::string refusal_of(const TuneOptions& options) {
 
 }  // namespace
 
-TEST_CASE("tune: no system is faster than the best, on its own layout or on the best one") {
-  const Tuning tuning = answer_of(two_nodes());
-  REQUIRE(tuning.best.size() > 1);
-  REQUIRE(tuning.systems.size() > 10);
-  for (const TunedSystem& system : tuning.systems) {
-    INFO(system.own.system);
-    CHECK(system.own.step >= tuning.best.front().step);
-    if (system.on_winners) CHECK(*system.on_winners >= system.own.step);
+TEST_CASE("tune: what holds of an answer") {
+  const Tuning& tuning = answered().tuning;
+  const TunedPlan& best = tuning.best.front();
+  SECTION("no system is faster than the best, on its own layout or on the best one") {
+    REQUIRE(tuning.best.size() > 1);
+    REQUIRE(tuning.systems.size() > 10);
+    for (const TunedSystem& system : tuning.systems) {
+      INFO(system.own.system);
+      CHECK(system.own.step >= best.step);
+      if (system.on_winners) CHECK(*system.on_winners >= system.own.step);
+    }
+    for (std::size_t i = 1; i < tuning.best.size(); ++i) CHECK(tuning.best[i].step >= tuning.best[i - 1].step);
+    for (const TunedPlan& plan : tuning.best) {
+      CHECK(plan.peak() <= tuning.limit);
+      CHECK(plan.range->draws.size() == 5);
+    }
+    CHECK(best.tied);
+    CHECK(tuning.proof.bound <= best.step);
   }
-  for (std::size_t i = 1; i < tuning.best.size(); ++i) CHECK(tuning.best[i].step >= tuning.best[i - 1].step);
-  for (const TunedPlan& plan : tuning.best) {
-    CHECK(plan.peak() <= tuning.limit);
-    CHECK(plan.range->draws.size() == 5);
+  SECTION("the best step is the one that is simulated with its layout and plan") {
+    const Experiment e =
+        planners::with_layout(answered().asked, {best.groups, best.micro_batch, best.plan.micro_batches});
+    AnalyticBackend backend;
+    const SystemResult result = evaluate(e, "best", {best.plan, {}}, backend);
+    CHECK(best.step.value() == Approx(result.metrics.makespan.value()).epsilon(1e-5));
+    CHECK(best.peak().value() == Approx(result.memory.peak.value()).epsilon(1e-5));
+    CHECK(best.throughput.tokens == 64 * 2048);
   }
-  CHECK(tuning.best.front().tied);
-  CHECK(tuning.proof.bound <= tuning.best.front().step);
-}
-
-TEST_CASE("tune: the best step is the one that is simulated with its layout and plan") {
-  const TuneOptions options = two_nodes();
-  const TuneQuestion question = load_tune_question(options);
-  const TunedPlan best = tune(question, options, {}).best.front();
-  const Experiment e =
-      planners::with_layout(question.question.experiment, {best.groups, best.micro_batch, best.plan.micro_batches});
-  AnalyticBackend backend;
-  const SystemResult result = evaluate(e, "best", {best.plan, {}}, backend);
-  CHECK(best.step.value() == Approx(result.metrics.makespan.value()).epsilon(1e-5));
-  CHECK(best.peak().value() == Approx(result.memory.peak.value()).epsilon(1e-5));
-  CHECK(best.throughput.tokens == 64 * 2048);
-}
-
-TEST_CASE("tune: the front holds the fastest, and each further plan is smaller") {
-  const Tuning tuning = answer_of(two_nodes());
-  REQUIRE(!tuning.front.empty());
-  CHECK(tuning.front.front().step == tuning.best.front().step);
-  for (std::size_t i = 1; i < tuning.front.size(); ++i) {
-    CHECK(tuning.front[i].step >= tuning.front[i - 1].step);
-    CHECK(tuning.front[i].peak() < tuning.front[i - 1].peak());
+  SECTION("the front holds the fastest, and each further plan is smaller") {
+    REQUIRE(!tuning.front.empty());
+    CHECK(tuning.front.front().step == best.step);
+    for (std::size_t i = 1; i < tuning.front.size(); ++i) {
+      CHECK(tuning.front[i].step >= tuning.front[i - 1].step);
+      CHECK(tuning.front[i].peak() < tuning.front[i - 1].peak());
+    }
+  }
+  SECTION("progress names each part in turn, and its share of the whole only grows") {
+    std::vector<std::string> parts;
+    double last = 0;
+    for (const Announced& announced : answered().announced) {
+      if (parts.empty() || parts.back() != announced.part) parts.push_back(announced.part);
+      CHECK(announced.share >= last);
+      CHECK(announced.share <= 1);
+      last = announced.share;
+    }
+    CHECK(parts ==
+          std::vector<std::string>{"layouts", "arrangements", "knobs", "finalists", "systems", "ranges", "reasons"});
+    CHECK(last > .9);
+  }
+  SECTION("the result file keeps its schema, and the table fits a terminal") {
+    std::ostringstream json, table, csv;
+    reports::write_json(json, tuning);
+    CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));
+    nlohmann::ordered_json broken = reports::to_json(tuning);
+    broken["best"][0].erase("step_s");
+    CHECK_THROWS(validate(JsonFile::parse(broken.dump(), "result"), load_schema("tuning")));
+    reports::write_tuning(table, tuning, false);
+    std::istringstream lines(table.str());
+    for (std::string line; std::getline(lines, line);) {
+      INFO(line);
+      CHECK(line.size() <= 120);
+    }
+    reports::write_csv(csv, tuning);
+    const std::string text = csv.str();
+    CHECK(std::ranges::count(text, '\n') ==
+          static_cast<std::ptrdiff_t>(1 + tuning.best.size() + tuning.systems.size()));
   }
 }
 
@@ -92,6 +147,7 @@ TEST_CASE("tune: settings restrict the layouts and plans") {
   TuneOptions options = two_nodes();
   options.request.set.insert(options.request.set.end(), {"parallelism.pp=2", "parallelism.ep=4", "plan.zero=0"});
   options.micro_batch = 2;
+  options.systems = {"tutel"};
   for (const TunedPlan& plan : answer_of(options).best) {
     CHECK(plan.groups.pp == 2);
     CHECK(plan.groups.ep == 4);
@@ -103,6 +159,7 @@ TEST_CASE("tune: settings restrict the layouts and plans") {
 TEST_CASE("tune: ties need no draws") {
   TuneOptions options = two_nodes();
   options.draws = 0;
+  options.systems = {"tutel"};
   const Tuning tuning = answer_of(options);
   for (const TunedPlan& plan : tuning.best) CHECK(plan.tied == (plan.step < 1.01 * tuning.best.front().step));
 }
@@ -177,26 +234,11 @@ TEST_CASE("tune: a described network counts in the steps that are predicted, and
   TuneOptions options = two_nodes();
   options.request.cluster = "dgx-h100-2to1";
   options.request.set.emplace_back("parallelism.pp=1");
+  options.systems = {"tutel"};
   const TuneQuestion question = load_tune_question(options);
   CHECK(std::ranges::any_of(question.question.notes,
                             [](const std::string& note) { return note.starts_with("all ranks of a stage"); }));
   CHECK(!tune(question, options, {}).best.empty());
-}
-
-TEST_CASE("tune: progress names each part in turn, and its share of the whole only grows") {
-  TuneOptions options = two_nodes();
-  options.explain = true;
-  std::vector<std::string> parts;
-  double last = 0;
-  tune(load_tune_question(options), options, [&](std::string_view part, double share) {
-    if (parts.empty() || parts.back() != part) parts.emplace_back(part);
-    CHECK(share >= last);
-    CHECK(share <= 1);
-    last = share;
-  });
-  CHECK(parts ==
-        std::vector<std::string>{"layouts", "arrangements", "knobs", "finalists", "systems", "ranges", "reasons"});
-  CHECK(last > .9);
 }
 
 TEST_CASE("tune: nothing fits where the memory is too small") {
@@ -205,25 +247,4 @@ TEST_CASE("tune: nothing fits where the memory is too small") {
   const Tuning tuning = answer_of(options);
   CHECK(tuning.best.empty());
   CHECK(tuning.proof.too_large > 0);
-}
-
-TEST_CASE("tune: the result file keeps its schema, and the table fits a terminal") {
-  TuneOptions options = two_nodes();
-  options.explain = true;
-  const Tuning tuning = answer_of(options);
-  std::ostringstream json, table, csv;
-  reports::write_json(json, tuning);
-  CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));
-  nlohmann::ordered_json broken = reports::to_json(tuning);
-  broken["best"][0].erase("step_s");
-  CHECK_THROWS(validate(JsonFile::parse(broken.dump(), "result"), load_schema("tuning")));
-  reports::write_tuning(table, tuning, false);
-  std::istringstream lines(table.str());
-  for (std::string line; std::getline(lines, line);) {
-    INFO(line);
-    CHECK(line.size() <= 120);
-  }
-  reports::write_csv(csv, tuning);
-  const std::string text = csv.str();
-  CHECK(std::ranges::count(text, '\n') == static_cast<std::ptrdiff_t>(1 + tuning.best.size() + tuning.systems.size()));
 }

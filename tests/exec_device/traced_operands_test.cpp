@@ -127,13 +127,15 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
     CHECK(step.strangers() == "");
     for (const std::string& name : step.untouched()) {
       INFO(name);
-      CHECK((name.starts_with("d_encode") || name.starts_with("decode")));  // of a chunk that got none of the rows
+      const bool moves_rows =
+          name.starts_with("d_encode") || name.starts_with("decode") || name.starts_with("d_decode");
+      CHECK(moves_rows);  // the chunk got none of the rows
       ++untouched;
     }
     all += step.operands();
   }
   CHECK(all > 5000);
-  CHECK(untouched < 10);
+  CHECK(untouched * 500 < all);
 }
 
 TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fills what would arrive") {

@@ -46,7 +46,7 @@ TEST_CASE("A token that chooses among all experts alike reaches so many groups o
 
 TEST_CASE("Drawn choices have the loads of their model, and reach as many groups as chance has it") {
   const Experiment e = many_tokens(GENERATE(RoutingKind::Router, RoutingKind::Uniform, RoutingKind::Zipf));
-  const std::vector<std::int32_t> choices = drawn_choices(e, 0, 0);
+  const std::vector<std::int32_t> choices = *drawn_choices(e, 0, 0);
   std::vector<std::int64_t> loads(64);
   for (std::int32_t expert : choices) ++loads[static_cast<std::size_t>(expert)];
   CHECK(loads == expert_loads(e, 0, 0));
@@ -61,7 +61,7 @@ TEST_CASE("Drawn choices have the loads of their model, and reach as many groups
 TEST_CASE("A router that chooses among groups of experts first keeps each token's experts in few of them") {
   Experiment e = many_tokens(RoutingKind::Router);
   e.model.router = {.groups = 8, .top_groups = 4};
-  const std::vector<std::int32_t> choices = drawn_choices(e, 0, 0);
+  const std::vector<std::int32_t> choices = *drawn_choices(e, 0, 0);
   std::vector<std::int64_t> loads(64);
   for (std::int32_t expert : choices) ++loads[static_cast<std::size_t>(expert)];
   CHECK(loads == expert_loads(e, 0, 0));
@@ -77,16 +77,16 @@ TEST_CASE("A router that chooses among groups of experts first keeps each token'
 
 TEST_CASE("Layers and ranks choose alike, unless a trace has loads of each") {
   Experiment e = many_tokens(RoutingKind::Uniform);
-  const std::vector<std::int32_t> choices = drawn_choices(e, 0, 0);
-  CHECK(drawn_choices(e, 1, 1) == choices);
+  const std::vector<std::int32_t> choices = *drawn_choices(e, 0, 0);
+  CHECK(*drawn_choices(e, 1, 1) == choices);
   e.workload.routing.seed = 2;
-  CHECK_FALSE(drawn_choices(e, 0, 0) == choices);
+  CHECK_FALSE(*drawn_choices(e, 0, 0) == choices);
   e.workload.routing.kind = RoutingKind::Trace;
   e.workload.routing.layers = {{std::vector<double>(64, 1)}};
-  const std::vector<std::int32_t> recorded = drawn_choices(e, 0, 0);
-  CHECK_FALSE(drawn_choices(e, 1, 0) == recorded);
-  CHECK_FALSE(drawn_choices(e, 0, 1) == recorded);
-  CHECK(drawn_choices(e, 0, 0) == recorded);
+  const std::vector<std::int32_t> recorded = *drawn_choices(e, 0, 0);
+  CHECK_FALSE(*drawn_choices(e, 1, 0) == recorded);
+  CHECK_FALSE(*drawn_choices(e, 0, 1) == recorded);
+  CHECK(*drawn_choices(e, 0, 0) == recorded);
 }
 
 TEST_CASE("First choices take their slots before second ones") {
