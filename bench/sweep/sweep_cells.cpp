@@ -12,6 +12,7 @@
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/results/step_range.hpp"
+#include "models/results/throughput.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -67,6 +68,7 @@ std::string SweepCells::line(std::int64_t cell) {
     Evaluation& evaluation = ask(point.request);
     const SystemResult result = evaluation.evaluate(systems_[at], evaluation.choose(systems_[at]), Arenas::LeftOut);
     json.update(outcome(result));
+    if (const auto mfu = throughput(question_.experiment, result.metrics).mfu) json["mfu"] = *mfu;
     add_interval(result, json);
     json["overlap"] = name_in(overlap_names, question_.experiment.overlap);
     json["plan"] = knobs_of(result.plan);

@@ -15,11 +15,24 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr std::array known_keys{
-    "cell",           "system",         "values",     "refused",        "makespan_s",
-    "forward_s",      "feasible",       "backward_s", "lower_bound_s",  "exposed_communication_s",
-    "missing_bytes",  "plan",           "peak_bytes", "launch_bound_s", "overlap",
-    "interval_low_s", "interval_high_s"};
+constexpr std::array known_keys{"cell",
+                                "system",
+                                "values",
+                                "refused",
+                                "makespan_s",
+                                "forward_s",
+                                "feasible",
+                                "backward_s",
+                                "lower_bound_s",
+                                "exposed_communication_s",
+                                "missing_bytes",
+                                "plan",
+                                "peak_bytes",
+                                "launch_bound_s",
+                                "overlap",
+                                "interval_low_s",
+                                "interval_high_s",
+                                "mfu"};
 
 void require_known_keys(const JsonReader& json) {
   for (const auto& [key, value] : json.value().items())
@@ -37,6 +50,7 @@ void require_results(const JsonReader& json) {
     json.number(time, 0);
   if (json.number("makespan_s") <= 0) json.fail("makespan_s", "0, expected a time above 0");
   json.number("peak_bytes", 0);
+  if (json.has("mfu")) json.number("mfu", 0);
   if (json.has("interval_low_s")) json.number("interval_high_s", json.number("interval_low_s", 0));
   json.enumeration("overlap", overlap_names);
   require_object(json.at("plan"));

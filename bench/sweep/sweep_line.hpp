@@ -10,7 +10,7 @@
 
 namespace dovetail::bench {
 
-inline constexpr auto sweep_version = "1.1";  // of the file's format
+inline constexpr auto sweep_version = "1.2";  // of the file's format
 inline constexpr auto sweep_kind = "sweep";
 inline constexpr std::string_view a_bug = "this is a bug, please report it: ";  // begins the refusal of such a cell
 inline constexpr std::int64_t shortest_cell_line = 40;                          // bytes

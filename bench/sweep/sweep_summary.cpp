@@ -111,10 +111,20 @@ double quantile(const std::vector<double>& ascending, double q) {
   return ascending[static_cast<std::size_t>(q * static_cast<double>(ascending.size() - 1) + .5)];
 }
 
-constexpr std::array result_keys{"makespan_s",     "forward_s",  "backward_s",     "exposed_communication_s",
-                                 "lower_bound_s",  "peak_bytes", "feasible",       "missing_bytes",
-                                 "plan",           "refused",    "launch_bound_s", "interval_low_s",
-                                 "interval_high_s"};
+constexpr std::array result_keys{"makespan_s",
+                                 "forward_s",
+                                 "backward_s",
+                                 "exposed_communication_s",
+                                 "lower_bound_s",
+                                 "peak_bytes",
+                                 "feasible",
+                                 "missing_bytes",
+                                 "plan",
+                                 "refused",
+                                 "launch_bound_s",
+                                 "interval_low_s",
+                                 "interval_high_s",
+                                 "mfu"};
 
 std::string csv_cell(const Json& value) {
   return value.is_number() ? text_of(value) : reports::csv_text(text_of(value));
@@ -142,6 +152,9 @@ SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& s
     } else {
       ++system.too_large;
     }
+    if (cell.value("mfu", 0.) > 1 && ++summary.beyond_peak == 1)
+      summary.first_beyond_peak = fmt::format("{} at {}, {:.3g} %", text_of(cell["system"]), point_name(cell["values"]),
+                                              100 * cell["mfu"].get<double>());
     point.times.push_back(time);
     if (point.times.size() < systems.size()) return;
     point.name = point_name(cell["values"]);
@@ -175,6 +188,14 @@ void write_table(std::ostream& out, const SweepSummary& summary, bool colour) {
       out << reports::wrapped(fmt::format("  {}: best at {}; worst at {}", s.system, s.best, s.worst), 118, 4) << '\n';
   for (const std::string& axis : summary.idle_axes) out << fmt::format("  axis {} changes nothing\n", axis);
   for (const std::string& note : summary.notes) out << reports::wrapped(fmt::format("  {}", note), 118, 4) << '\n';
+  if (summary.beyond_peak > 0)
+    out << reports::wrapped(
+               fmt::format("  an MFU above 100 % in {} of {} cells ({}): costs of a calibration, or the peak "
+                           "that a cluster states, are wrong",
+                           summary.beyond_peak, summary.points * std::ssize(summary.systems),
+                           summary.first_beyond_peak),
+               118, 4)
+        << '\n';
   if (!summary.first_refusal.empty())
     out << reports::wrapped(fmt::format("  first refusal: {}", summary.first_refusal), 118, 4) << '\n';
 }

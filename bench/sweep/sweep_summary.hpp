@@ -24,6 +24,8 @@ struct SweepSummary {
   std::int64_t points = 0;
   std::vector<std::string> idle_axes;  // that change no result
   std::string first_refusal;           // of any cell; empty: none
+  std::int64_t beyond_peak = 0;        // cells whose MFU no device can reach
+  std::string first_beyond_peak;       // the first of them
   std::vector<std::string> notes;      // of the sweep's header: see hardware_notes.hpp
 };
 

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "bench/sweep/sweep_cells.hpp"
 #include "bench/sweep/sweep_summary.hpp"
@@ -39,7 +40,7 @@ std::string text_of(const std::string& path) {
 Json header_of(const SweepGrid& grid) {
   Json axes = Json::array();
   for (const SweepAxis& axis : grid.axes) axes.push_back({{"name", axis.name}, {"values", axis.values.size()}});
-  return {{"schema_version", "1.1"},       {"kind", "sweep"}, {"name", grid.name},
+  return {{"schema_version", "1.2"},       {"kind", "sweep"}, {"name", grid.name},
           {"cells", grid.cells()},         {"axes", axes},    {"systems", grid.systems},
           {"backend", grid.backend},       {"version", "1"},  {"git_revision", "2"},
           {"input_sha256", Json::object()}};
@@ -147,6 +148,26 @@ TEST_CASE("Cells that contradict themselves or the memory say so and end nothing
   CHECK(summary.systems[1].ratios.size() == 4);  // where both run
 }
 
+TEST_CASE("Cells that no device can reach are counted, and the first one is named") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, R"({"name": "batches", "backend": "analytic", "systems": ["tutel"],
+    "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1},
+    "axes": [{"name": "workload.batch", "values": [1, 2]}]})");
+  std::string cells = run(grid, "out.jsonl", 1);
+  const auto mfu = cells.rfind("\"mfu\":");
+  REQUIRE(mfu != std::string::npos);
+  cells.replace(mfu, cells.find_first_of(",}", mfu) - mfu, "\"mfu\":1.25");
+  folder.write("changed.jsonl", cells);
+  CellIndex index(header_of(grid));
+  index.add("changed.jsonl");
+  const SweepSummary summary = summarize(index, grid.systems, {{"workload.batch", 2}});
+  CHECK(summary.beyond_peak == 1);
+  CHECK(summary.first_beyond_peak == "tutel at batch 2, 125 %");
+  std::ostringstream table;
+  write_table(table, summary, false);
+  CHECK_THAT(table.str(), Catch::Contains("an MFU above 100 % in 1 of 2 cells (tutel at batch 2, 125 %)"));
+}
+
 TEST_CASE("An axis that changes no result is named") {
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, R"({"name": "idle", "backend": "analytic", "systems": ["tutel", "fsmoe"],
@@ -237,7 +258,7 @@ TEST_CASE("Every line of a sweep's file is checked, all of it") {
   refused(R"("feasible":true)", R"("feasible":false)", "2:");
   refused(R"("feasible":true)", R"("feasible":1)", "2:");
   refused(R"("plan":{)", R"("plan":3,"x":{)", "2:");
-  refused(R"("schema_version":"1.1")", R"("schema_version":"1.0")", "1:");
+  refused(R"("schema_version":"1.2")", R"("schema_version":"1.1")", "1:");
   refused(R"("cells":24)", R"("cells":23)", "1:");
   refused(R"("cells":24)", R"("cells":-1)", "1:");
   refused(R"("cells":24)", R"("cells":900000000000)", "1:");

@@ -297,7 +297,7 @@ constexpr int parts = 4;  // that may run side by side
 
 void ask_part(std::uint64_t part) {
   const std::uint64_t first = from_environment("DOVETAIL_FUZZ_SEED", 1),
-                      count = from_environment("DOVETAIL_FUZZ_COUNT", 200);
+                      count = from_environment("DOVETAIL_FUZZ_COUNT", 100);
   Totals totals;
   for (std::uint64_t seed = first + part; seed < first + count; seed += parts) {
     INFO("DOVETAIL_FUZZ_SEED=" << seed);
