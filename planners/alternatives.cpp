@@ -42,23 +42,23 @@ class Alternatives final : public Planner {
       evaluate(task.base);  // throws the reason
       throw InputError("planner alternatives: none of the system's plans can be built");
     }
-    for (std::vector<Plan> group : by_recomputed_parts(all))
+    for (std::vector<Plan> group : by_recomputed_parts(all)) {
+      const std::size_t settings = group.size();
       while (!group.empty()) {
         Contest contest(task, evaluate);
         contest.propose(group);
         const Plan best = contest.best();
-        if (fits(best, task)) return finish(contest, all.size());
+        if (fits(best, task))
+          return contest.finish(name(), fmt::format("the fastest of {} settings of the framework that recompute as "
+                                                    "little as fits",
+                                                    settings));
         std::erase(group, best);
       }
+    }
     Contest smallest(evaluate);
     smallest.propose(
         *std::ranges::min_element(all, {}, [&](const Plan& plan) { return task.steps->peak(task.experiment, plan); }));
     return smallest.finish(name(), "none fits the memory; this one holds least");
-  }
-
- private:
-  PlanChoice finish(const Contest& contest, std::size_t count) const {
-    return contest.finish(name(), fmt::format("the fastest that fits of {} settings of the framework", count));
   }
 };
 

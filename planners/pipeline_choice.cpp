@@ -161,8 +161,13 @@ class PipelineChoice {
   // needs: none where that turns out to be too much.
   std::optional<PlanChoice> planned_on_few(Pipeline way, int few) {
     const Experiment shorter = with_fewer(task_.experiment, way.micro_batches, few);
-    PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}, task_.steps, task_.estimates};
-    set_pipeline(task.base, {way.schedule, few, way.virtual_stages});
+    const Pipeline on_few{way.schedule, few, way.virtual_stages};
+    const auto hold = [this, on_few](Plan& plan) {  // the user's number of micro-batches is that of the whole step
+      if (task_.hold) task_.hold(plan);
+      set_pipeline(plan, on_few);
+    };
+    PlanningTask task{shorter, task_.base, task_.choices, {}, hold, {}, task_.steps, task_.estimates};
+    set_pipeline(task.base, on_few);
     PlanChoice choice = counted(planner_.choose(task, task_evaluator(task)));
     const bool fits_few = task.steps->peak(shorter, choice.plan) <= limit();
     set_pipeline(choice.plan, way);

@@ -57,6 +57,13 @@ std::pair<std::string_view, std::string_view> without_part(std::string_view key)
   return {key, ""};
 }
 
+// DeepEP, by any of Megatron-LM's names, applies scores at the experts and sends messages as long as what is routed.
+std::vector<std::string> with_companions(const std::string& ours, const std::string& written) {
+  if (ours == "plan.all_to_all=node_deduplicated" && ours != written)
+    return {ours, "plan.scores_at=experts", "plan.pad_messages=false"};
+  return {ours};
+}
+
 }  // namespace
 
 std::vector<std::string> without_megatron_names(const std::string& setting) {
@@ -64,9 +71,10 @@ std::vector<std::string> without_megatron_names(const std::string& setting) {
   if (equals == std::string::npos) return {setting};
   const auto [key, part] = without_part(std::string_view(setting).substr(0, equals));
   const MegatronName* const found = find_name(key);
-  if (found == nullptr || !found->ours.starts_with(part)) return {in_our_values(setting)};
+  if (found == nullptr || !found->ours.starts_with(part))
+    return with_companions(in_our_values(setting, setting), setting);
   const std::string value = setting.substr(equals);
-  std::vector<std::string> ours{in_our_values(std::string(found->ours) + value)};
+  std::vector<std::string> ours = with_companions(in_our_values(std::string(found->ours) + value, setting), setting);
   if (found->name == "vpp" && value != "=1") ours.emplace_back("plan.pipeline_schedule=interleaved");
   return ours;
 }

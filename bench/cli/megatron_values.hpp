@@ -7,6 +7,6 @@ namespace dovetail::bench {
 
 // A setting with our values: "plan.recompute=moe_act" is "plan.recompute=activation". Any other setting is itself.
 // Throws InputError for what those frameworks can do and is not built here.
-std::string in_our_values(const std::string& setting);
+std::string in_our_values(const std::string& setting, const std::string& written);
 
 }  // namespace dovetail::bench

@@ -93,9 +93,9 @@ Evaluation::Evaluation(const Question& question, Backend& backend, planners::Eva
       settings_(fixed_knobs(question)) {}
 
 const Experiment& Evaluation::experiment_of(const System& system) {
-  if (!system.sequence_parallel) return question_.experiment;
-  if (!repeating_) repeating_ = as_run_by(system, question_.experiment);
-  return repeating_ ? *repeating_ : question_.experiment;
+  if (!repeats_tokens(system, question_.experiment)) return question_.experiment;
+  if (!repeating_) repeating_ = as_run_by(system, question_.experiment);  // alike for all that do
+  return *repeating_;
 }
 
 planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
@@ -211,12 +211,12 @@ std::vector<Plan> Evaluation::choices_of_others(const std::string& name) {
   return choices;
 }
 
-// The planners' model takes ranks as alike.
+// The planners' model takes ranks as alike, and all layers and micro-batches.
 bool Evaluation::measured_otherwise() const {
   const Experiment& e = question_.experiment;
   const BackendEntry* backend = find_backend(backend_.name());
   return backend == nullptr || !backend->planners_model || e.cluster.network ||
-         e.workload.message_sizes == MessageSizes::Routed;
+         e.workload.routing.kind == RoutingKind::Trace;
 }
 
 // Tries a plan without the experiment's events, because plans are made without them.

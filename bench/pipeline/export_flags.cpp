@@ -60,10 +60,12 @@ struct TakenStep {
 TakenStep taken_step(const Exported& e) {
   const std::string plans = reports::duration(e.step);
   if (e.flags.whole) return {e.step, fmt::format("{} a step", plans)};
-  const auto& [groups, batch, plan] = e.flags.taken;
+  const auto& [groups, batch, plan, messages] = e.flags.taken;
   try {
-    const Experiment taken =
-        planners::with_layout(e.experiment, {groups, batch / plan.micro_batches, plan.micro_batches});
+    Experiment routed = e.experiment;
+    routed.workload.message_sizes = messages;
+    const Experiment taken = planners::with_layout(routed, {groups, batch / plan.micro_batches, plan.micro_batches});
+    validate(taken);
     const planners::StepPrediction step(taken, plan);
     const Bytes memory = e.experiment.cluster.device.memory;
     return {step.time(),

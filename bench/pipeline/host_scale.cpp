@@ -64,6 +64,7 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
   if (big.calibration->host)
     question.notes.push_back(fmt::format(
         "{}: the host's time of a launch is left out, since a run has a host of its own", big.calibration->name));
+  add_message_sizes(question);
   add_routing(e, question.notes);
   add_assumptions(e, question.notes);
   add_stage_transfers(e, question.notes);

@@ -132,10 +132,6 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
         fmt::format("{} has no experts: degrees, and knobs of exchanges and of experts, change nothing", e.model.name));
     return;
   }
-  if (w.message_sizes == MessageSizes::Routed && !e.cluster.network)
-    notes.emplace_back(
-        "routed messages: every rank takes the time of the one that has most rows, since the cluster has no network in "
-        "which ranks differ");
   if (w.message_sizes == MessageSizes::Routed && w.gate.batch_prioritised)
     notes.emplace_back(
         "gate batch_prioritised: rows of a chunk are modelled in the order of tokens, since scores are known only in a "

@@ -2,11 +2,13 @@
 #include "bench/pipeline/question.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
+#include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "models/base/errors.hpp"
@@ -77,6 +79,34 @@ void add_repeated_tokens(Question& question) {
   }
 }
 
+void add_message_sizes(Question& question) {
+  const Experiment& e = question.experiment;
+  if (e.model.dense()) return;
+  const auto settings = fixed_knobs(question);
+  std::vector<std::string> padding, batched;
+  for (const auto& [system, file, place, plan_file] : question.candidates) {
+    Plan plan = system.plan;
+    if (settings) settings(plan);
+    if (sends_routed(plan, e.workload)) continue;
+    padding.push_back(system.name);
+    if (plan.expert_kernel == ExpertKernel::Grouped && system.plan.expert_kernel != ExpertKernel::Grouped)
+      batched.push_back(system.name);
+  }
+  if (!batched.empty())
+    question.notes.push_back(
+        fmt::format("plan.expert_kernel grouped: messages of {} are padded, so that all experts have equally many rows "
+                    "and a grouped product is a batched one",
+                    fmt::join(batched, ", ")));
+  if (e.workload.message_sizes == MessageSizes::Padded) return;
+  if (padding.size() < question.candidates.size() && !e.cluster.network)
+    question.notes.emplace_back(
+        "routed messages: every rank takes the time of the one that has most rows, since the cluster has no network in "
+        "which ranks differ");
+  if (!padding.empty())
+    question.notes.push_back(fmt::format("plan.pad_messages: messages have room for the fullest expert's rows in {}",
+                                         fmt::join(padding, ", ")));
+}
+
 void require_planner(const std::string& name, const System& system) {
   try {
     planners::find_planner(system.planner.name);
@@ -92,6 +122,7 @@ Question load_question(const Options& options) {
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
   add_repeated_tokens(question);
+  add_message_sizes(question);
   add_routing(question.experiment, question.notes);
   add_assumptions(question.experiment, question.notes);
   add_stage_transfers(question.experiment, question.notes);

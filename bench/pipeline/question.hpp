@@ -33,6 +33,9 @@ struct Question {
 // Notes which systems repeat tokens, or would. The experiment of a single system becomes the one that it runs.
 void add_repeated_tokens(Question& question);
 
+// Which systems send padded messages where the question has routed ones, and what that leaves of a grouped kernel.
+void add_message_sizes(Question& question);
+
 // Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first. An
 // experiment file that sets every knob is the only candidate.
 Question load_question(const Options& options);

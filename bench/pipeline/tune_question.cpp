@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -42,6 +43,7 @@ constexpr auto chosen_groups =
 
 // The sizes of an experiment file, which options precede, and the settings that replace it in the question.
 struct FromFile {
+  const std::string& name;
   TuneQuestion& asked;
   std::vector<std::string>& set;
   std::vector<std::string>& notes;
@@ -53,7 +55,7 @@ std::string restated(const char* part, nlohmann::json value, const std::vector<s
   return fmt::format("{}={}", part, value.dump());
 }
 
-void take_batches(const JsonReader& workload, const FromFile& from) {
+void take_batches(const JsonReader& workload, const std::string& path, const FromFile& from) {
   bool any = false;
   for (const auto& [name, batch] : batches(from.asked))
     if (workload.has(name)) {
@@ -61,7 +63,12 @@ void take_batches(const JsonReader& workload, const FromFile& from) {
       const int samples = workload.integer(name, 1);
       if (*batch == 0) *batch = samples;
     }
-  if (any) from.set.push_back(restated("workload", workload.value(), {"global_batch", "micro_batch"}));
+  if (!any) return;
+  nlohmann::json value = workload.value();
+  if (const auto routing = workload.find("routing"); routing && routing->has("trace"))
+    if (const std::string trace = routing->string("trace"); is_path(trace))
+      value["routing"]["trace"] = std::filesystem::absolute(beside(path, trace)).string();
+  from.set.push_back(restated("workload", std::move(value), {"global_batch", "micro_batch"}));
 }
 
 // The samples of a step of a run in a layout of its own.
@@ -75,13 +82,13 @@ int samples_of_run(const JsonReader& workload, const std::optional<JsonReader>& 
   return static_cast<int>(samples);
 }
 
-void take_run(const JsonReader& file, const FromFile& from, const std::string& name) {
+void take_run(const JsonReader& file, const FromFile& from) {
   int& samples = from.asked.global_batch;
   if (samples == 0) samples = samples_of_run(file.at("workload"), file.find("parallelism"));
   from.notes.push_back(
       fmt::format("{} is a run of its own: tune takes its global batch, {} samples, chooses groups, batch and pipeline "
                   "itself, and keeps the other settings of its plan",
-                  name, samples));
+                  from.name, samples));
   std::vector<std::string_view> chosen;
   for (const Knob& knob : knobs())
     if (knob.group == KnobClass::Pipeline) chosen.push_back(knob.name);
@@ -99,15 +106,15 @@ void take_groups(const JsonReader& groups, bool of_run, const FromFile& from) {
       from.asked.fixed.emplace(key, groups.integer(key, 1));
 }
 
-void take_file(const std::string& name, const FromFile& from) {
-  if (name.empty()) return;
+void take_file(const FromFile& from) {
+  if (from.name.empty()) return;
   FilesRead seen;
-  const JsonFile file = read_input(experiment_input, name, seen);
+  const JsonFile file = read_input(experiment_input, from.name, seen);
   const JsonReader json(file);
   const auto workload = json.find("workload"), groups = json.find("parallelism");
   const bool of_run = workload && workload->has("batch");
-  if (workload) take_batches(*workload, from);
-  if (of_run) take_run(json, from, name);
+  if (workload) take_batches(*workload, file.name(), from);
+  if (of_run) take_run(json, from);
   if (groups) take_groups(*groups, of_run, from);
 }
 
@@ -158,7 +165,7 @@ TuneQuestion load_tune_question(const TuneOptions& options) {
     if (!take_sizes_of_setting(setting, options.request, asked)) of_user.push_back(setting);
   take_option("global-batch", options.global_batch, asked.global_batch);
   take_option("micro-batch", options.micro_batch, asked.micro_batch);
-  take_file(options.request.file, {asked, of_file, notes});
+  take_file({options.request.file, asked, of_file, notes});
   if (asked.global_batch == 0) throw InputError("--global-batch is missing: how many samples a step trains");
   // Groups and batch that suit every question; the search takes others.
   left.request.set = {R"(parallelism={"mp": 1, "esp": 1})"};

@@ -18,10 +18,11 @@ struct HfConventions {
   Scoring scoring = Scoring::Softmax;         // unless the config says it
   bool normalise = false;                     // unless the config says norm_topk_prob
   bool correction_bias = false;               // unless the config says topk_method
-  bool expert_size = false;                   // has a key of its own, and is never the dense size
+  bool expert_size = false;                   // the hidden size of an expert has a key of its own
   int shared_experts = 0;                     // of the size of a routed one, without a key
   bool shared_gate = false;
   bool tied_embeddings = false;    // unless the config says tie_word_embeddings
+  int full_attention_every = 0;    // each so many-th layer has no window, unless the config says it; 0: none
   std::string_view left_out = {};  // a sentence; empty: nothing
 };
 

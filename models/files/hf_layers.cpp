@@ -110,6 +110,14 @@ int layers_with_chunks(const HfConfig& config, int layers) {
   return count;
 }
 
+// All but every n-th layer (Gemma 3), n of the family where no key says it (Gemma 2), or those from a layer on (Qwen).
+int layers_with_windows(const HfConfig& config, const HfConventions& family, int layers) {
+  const int every = config.integer_or({"sliding_window_pattern"}, family.full_attention_every, 0);
+  const int first = config.integer_or({"max_window_layers"}, 0, 0);
+  if (every > 0) return layers - layers / every;
+  return config.given({"use_sliding_window"}) ? layers - std::min(layers, first) : layers;
+}
+
 // In `layers` of them, unless the config lists its layers.
 void set_windows(const HfConfig& config, std::string_view kind, const JsonReader& size, int layers, Model& model) {
   if (const int listed = count_of(config, fmt::format("{}_attention", kind)); listed >= 0) layers = listed;
@@ -121,9 +129,10 @@ void set_windows(const HfConfig& config, std::string_view kind, const JsonReader
 
 }  // namespace
 
-void read_windows(const HfConfig& config, Model& model) {
+void read_windows(const HfConfig& config, const HfConventions& family, Model& model) {
+  const int sliding = layers_with_windows(config, family, model.layers);
   if (const auto window = config.find({"sliding_window"}); window && config.boolean_or({"use_sliding_window"}, true))
-    set_windows(config, "sliding", *window, model.layers, model);
+    set_windows(config, "sliding", *window, sliding, model);
   if (const auto chunk = config.find({"attention_chunk_size"}))
     set_windows(config, "chunked", *chunk, layers_with_chunks(config, model.layers), model);
   if (const auto top = config.find({"index_topk"})) set_windows(config, "sparse", *top, model.layers, model);

@@ -13,7 +13,7 @@ namespace dovetail {
 void read_moe_layers(const HfConfig& config, Model& model);
 
 // Sets the windows of attention: sliding ones, chunks, and as many positions as sparse attention chooses.
-void read_windows(const HfConfig& config, Model& model);
+void read_windows(const HfConfig& config, const HfConventions& family, Model& model);
 
 // Whether every token of an MoE layer goes through a dense feed-forward part too, with a size of its own (Grok-2,
 // Arctic).

@@ -131,7 +131,7 @@ Model read_config(const HfConfig& config, const HfConventions& family, const Exp
     read_latent(config, model);
   else
     read_grouped_query(config, family, model);
-  read_windows(config, model);
+  read_windows(config, family, model);
   if (config.given({"n_positions"})) model.sequence = model.learned_positions = config.integer({"n_positions"}, 0);
   model.experts = config.integer_or(
       {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "ffn_config/moe_num_experts"}, 0, 0);
@@ -198,7 +198,7 @@ ImportedModel import_hf(const JsonFile& file, const std::string& name, const Exp
 
 std::string without_python_numbers(std::string text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> numbers{
-      {{"-Infinity", "null     "}, {"Infinity", "null    "}, {"NaN", "[] "}}};
+      {{"-Infinity", "null     "}, {"Infinity", "null    "}, {"NaN", "null"}}};
   bool quoted = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (quoted && text[at] == '\\') {

@@ -133,8 +133,9 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, const Worklo
     const double taken = static_cast<double>(a) * b * c;  // which no product of three sizes exceeds
     return taken < gpus ? static_cast<int>(gpus / taken) : 1;
   };
-  const Parallelism usual =
-      defaults.groups_fill_nodes ? default_parallelism(e.cluster, e.model) : trained_parallelism(e.cluster, e.model);
+  const GivenGroups given{json.integer_or("pp", 1, 1), json.integer_or("esp", 0, 0), json.integer_or("ep", 0, 0)};
+  const Parallelism usual = defaults.groups_fill_nodes ? default_parallelism(e.cluster, e.model)
+                                                       : trained_parallelism(e.cluster, e.model, given);
   if (const int cp = json.integer_or("cp", 1, 1); cp > 1)
     json.fail("cp",
               fmt::format("{}: context parallelism, which divides the positions of each sample over ranks, is not "
@@ -254,7 +255,8 @@ void pad_messages(Experiment& e, const JsonReader& given, std::vector<std::strin
   }
 }
 
-void note_trained_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+void note_trained_groups(const Experiment& e, const JsonReader& given, bool esp_follows_mp,
+                         std::vector<std::string>& notes) {
   const Parallelism& p = e.parallelism;
   std::vector<std::string> sizes;
   const auto add = [&](const char* name, int size) {
@@ -263,7 +265,7 @@ void note_trained_groups(const Experiment& e, const JsonReader& given, std::vect
   add("mp", p.mp);
   if (!e.model.dense() && !given.has("count_per_node")) {
     add("ep", p.ep);
-    add("esp", p.esp);
+    if (!esp_follows_mp) add("esp", p.esp);
   }
   if (!sizes.empty())
     notes.push_back(
@@ -358,7 +360,10 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
   if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   e.overlap = file.reader().enumeration_or("overlap", overlap_names, e.overlap);
   require_fit(e, file.json());
-  (parts.defaults.groups_fill_nodes ? note_node_groups : note_trained_groups)(e, groups, notes);
+  if (parts.defaults.groups_fill_nodes)
+    note_node_groups(e, groups, notes);
+  else
+    note_trained_groups(e, groups, request.esp_follows_mp, notes);
   note_padding(e, notes);
   note_trace(e, notes);
   if (e.overlap == Overlap::Ideal && sets(request, "calibration.interference"))

@@ -22,8 +22,8 @@ struct NodeTraffic {
 double ring_traffic(Collective collective, double ranks);
 
 // The least that trees take of a node's cards, for each byte of the buffer: 0 where NVSwitch adds up (NVLS trees).
-// Elsewhere GPUs add up, each in the channel of one card, and no channel of two bytes for one is faster than 23.6 GB/s.
-// As much as a ring where the cards are not described.
+// Elsewhere a tree sends two bytes for each byte of the buffer through one channel, and a channel carries at most
+// 23.6 GB/s. Without described cards trees count as a ring.
 double least_of_trees(const Cluster& cluster);
 
 // By the algorithm that keeps the cards busy for the shortest time. `nodes` may be infinite.

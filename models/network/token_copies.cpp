@@ -11,7 +11,7 @@
 namespace dovetail {
 namespace {
 
-constexpr std::size_t plans = 256;  // whose chunks a thread remembers: planners ask for the same in plan after plan
+constexpr std::size_t remembered = 256;  // chunks of draws: planners ask for the same ones for plan after plan
 
 void take_mean(std::vector<double>& counts) {
   const double sum = std::accumulate(counts.begin(), counts.end(), 0.0);
@@ -48,12 +48,12 @@ int TokenCopies::member(int rank, int place) const {
 // Ranks and nodes with equal loads are not told apart: each counts as their mean.
 TokenCopies::Tokens TokenCopies::count(const Draw& draw) const {
   const std::vector<std::int32_t>& experts = *draw.choices;
-  const std::vector<std::int32_t> slots = slots_of(experts, e_.workload.top_k, e_.model.experts, capacity_);
-  const int local = e_.model.experts / group_.size;
-  const auto top_k = static_cast<std::size_t>(e_.workload.top_k);
+  const std::vector<std::int32_t> slots = slots_of(experts, draw.top_k, draw.experts, draw.capacity);
+  const int local = draw.experts / draw.group;
+  const auto top_k = static_cast<std::size_t>(draw.top_k);
   Tokens counts;
-  std::vector<std::size_t> last_of_rank(static_cast<std::size_t>(group_.size)),
-      last_of_node(static_cast<std::size_t>(nodes()));  // the token, from 1, that was counted last
+  std::vector<std::size_t> last_of_rank(static_cast<std::size_t>(draw.group)),
+      last_of_node(static_cast<std::size_t>(draw.group / draw.node));  // the token, from 1, that was counted last
   counts.to_rank.resize(last_of_rank.size());
   counts.to_node.resize(last_of_node.size());
   const auto once = [](std::vector<std::size_t>& last, std::vector<double>& count, int at, std::size_t token) {
@@ -65,10 +65,10 @@ TokenCopies::Tokens TokenCopies::count(const Draw& draw) const {
     if (slots[i] < draw.rows.first || slots[i] >= draw.rows.last) continue;
     const int owner = experts[i] / local;
     once(last_of_rank, counts.to_rank, owner, i / top_k + 1);
-    once(last_of_node, counts.to_node, owner / node_, i / top_k + 1);
+    once(last_of_node, counts.to_node, owner / draw.node, i / top_k + 1);
     counts.choices += 1;
   }
-  if (uniform_) {
+  if (draw.uniform) {
     take_mean(counts.to_rank);
     take_mean(counts.to_node);
   }
@@ -79,10 +79,10 @@ TokenCopies::Key TokenCopies::key(const StepPlace& place, int rank) const {
   return {alike_ ? 0 : place.layer, rank, place.rows.first, place.rows.last};
 }
 
-const TokenCopies::Choices& TokenCopies::choices(const StepPlace& place, int rank) const {
-  Choices& draw = choices_[{alike_ ? 0 : place.layer, alike_ ? 0 : rank}];
-  if (!draw) draw = drawn_choices(e_, place.layer, rank);
-  return draw;
+TokenCopies::Choices TokenCopies::choices(const StepPlace& place, int rank) const {
+  if (!alike_) return drawn_choices(e_, place.layer, rank);
+  if (!choices_) choices_ = drawn_choices(e_, place.layer, rank);
+  return choices_;
 }
 
 TokenCopies::Draw TokenCopies::draw_of(const StepPlace& place, int rank) const {
@@ -100,11 +100,12 @@ TokenCopies::Draw TokenCopies::draw_of(const StepPlace& place, int rank) const {
 const TokenCopies::Tokens& TokenCopies::tokens(const StepPlace& place, int rank) const {
   const auto [at, fresh] = tokens_.try_emplace(key(place, alike_ ? 0 : rank));
   if (!fresh) return at->second;
-  thread_local LastOnes<Draw, Tokens, plans> counted;
-  return at->second = counted.find_or(draw_of(place, rank), [this](const Draw& draw) { return count(draw); });
+  if (!alike_) return at->second = count(draw_of(place, rank));
+  thread_local LastOnes<Draw, Tokens, remembered> counted;
+  return at->second = counted.find_or(draw_of(place, rank), count);
 }
 
-// What the ranks of one op choose.
+// The choices of the ranks of one op.
 class TokenCopies::Chosen {
  public:
   Chosen(const TokenCopies& copies, const Op& op)
@@ -146,7 +147,7 @@ const TokenCopies::Load& TokenCopies::largest_load(const Op& op) const {
   if (!fresh) return at->second;
   if (!alike_) return at->second = largest_of_all(op);
   using Exchange = std::tuple<Draw, bool, double>;
-  thread_local LastOnes<Exchange, Load, plans> found;
+  thread_local LastOnes<Exchange, Load, remembered> found;
   Exchange exchange{draw_of(op, 0), to_owners(op), row_bytes(s_, op, e_.model.experts).value()};
   return at->second = found.find_or(std::move(exchange), [&](const Exchange&) { return largest_of_all(op); });
 }

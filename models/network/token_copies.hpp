@@ -54,7 +54,7 @@ class TokenCopies {
   Load load_of(const Op& op, int rank) const;
   const Tokens& tokens(const StepPlace& place, int rank) const;
   using Choices = std::shared_ptr<const std::vector<std::int32_t>>;
-  const Choices& choices(const StepPlace& place, int rank) const;
+  Choices choices(const StepPlace& place, int rank) const;
   struct Draw {  // all that decides a count
     Choices choices;
     int top_k = 0, experts = 0, group = 0, node = 0;
@@ -64,7 +64,7 @@ class TokenCopies {
     friend bool operator==(const Draw&, const Draw&) = default;
   };
   Draw draw_of(const StepPlace& place, int rank) const;
-  Tokens count(const Draw& draw) const;
+  static Tokens count(const Draw& draw);
   Load largest_of_all(const Op& op) const;
   int place(int rank) const { return rank / group_.stride % group_.size; }
   int member(int rank, int place) const;
@@ -75,8 +75,8 @@ class TokenCopies {
   Subgroup group_;
   int node_;  // members of the group on each node
   std::int64_t capacity_;
-  bool uniform_, alike_;  // all experts have the same load; all ranks and layers choose alike
-  mutable std::map<std::pair<int, int>, Choices> choices_;  // of a layer and a rank, as far as they matter
+  bool uniform_, alike_;     // all experts have the same load; all ranks and layers choose alike
+  mutable Choices choices_;  // where all choose alike
   mutable std::map<Key, Tokens> tokens_;
   mutable std::map<std::pair<bool, Key>, Load> loads_, largest_loads_;  // whether to the experts
 };

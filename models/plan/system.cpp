@@ -27,9 +27,13 @@ std::string no_repeats_because(const Plan& plan, const Experiment& e) {
   return "";
 }
 
+bool repeats_tokens(const System& system, const Experiment& experiment) {
+  return !system.sequence_parallel.value_or(true) && !experiment.parallelism.sequence_parallel &&
+         no_repeats_because(system.plan, experiment).empty();
+}
+
 std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment) {
-  if (!system.sequence_parallel || experiment.parallelism.sequence_parallel) return {};
-  if (*system.sequence_parallel || !no_repeats_because(system.plan, experiment).empty()) return {};
+  if (!repeats_tokens(system, experiment)) return {};
   Experiment e = experiment;
   e.parallelism.sequence_parallel = system.sequence_parallel;
   resolve_capacity(e);

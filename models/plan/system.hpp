@@ -50,6 +50,9 @@ Plan plan_on(const System& system, const Experiment& experiment);
 // Why ranks that share attention cannot repeat tokens with this plan in the experiment; empty: they can.
 std::string no_repeats_because(const Plan& plan, const Experiment& experiment);
 
+// Whether ranks that share attention repeat tokens where the system runs the experiment.
+bool repeats_tokens(const System& system, const Experiment& experiment);
+
 // The experiment as the system runs it, with the capacity that follows; empty: as it is.
 std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment);
 

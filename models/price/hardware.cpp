@@ -24,36 +24,46 @@ void assume(Provenance& provenance, double times) {
   provenance.source += fmt::format(", rate x {:.4g} for other hardware", times);
 }
 
-// The entry for the same work in another calibration. Null: it has none.
-const GemmCost* same_entry(const Calibration& other, const GemmCost& cost) {
-  return gemm_cost(other, cost.dtype);
+bool same_work(const GemmCost& a, const GemmCost& b) {
+  return a.dtype == b.dtype;
 }
 
-const CollectiveCost* same_entry(const Calibration& other, const CollectiveCost& cost) {
-  const auto found = std::ranges::find_if(other.collectives, [&](const CollectiveCost& c) {
-    return c.collective == cost.collective && c.link == cost.link && c.gpus == cost.gpus &&
-           c.members_per_node == cost.members_per_node;
-  });
-  return found == other.collectives.end() ? nullptr : &*found;
+bool same_work(const CollectiveCost& a, const CollectiveCost& b) {
+  return a.collective == b.collective && a.link == b.link && a.gpus == b.gpus &&
+         a.members_per_node == b.members_per_node;
+}
+
+// What an entry of `now` was in `before`: the one at its place, of which a setting may have changed any field, or where
+// entries came or went the one for the same work. Null: there was none.
+template <class Cost>
+const Cost* before_settings(const std::vector<Cost>& before, const std::vector<Cost>& now, const Cost& cost) {
+  if (before.size() == now.size()) return &before[static_cast<std::size_t>(&cost - now.data())];
+  const auto found = std::ranges::find_if(before, [&](const Cost& each) { return same_work(each, cost); });
+  return found == before.end() ? nullptr : &*found;
 }
 
 template <class Cost>
-bool keeps_rate(const Calibration& before, const Cost& cost) {
-  const Cost* was = same_entry(before, cost);
+bool keeps_rate(const std::vector<Cost>& before, const std::vector<Cost>& now, const Cost& cost) {
+  const Cost* was = before_settings(before, now, cost);
   return was != nullptr && was->beta == cost.beta;
 }
 
-bool keeps_times(const Calibration& before, const GemmCost& cost) {
-  return keeps_rate(before, cost) && same_entry(before, cost)->alpha == cost.alpha;
+bool same_waits(const GemmCost& a, const GemmCost& b) {
+  return a.alpha == b.alpha;
 }
 
-bool keeps_times(const Calibration& before, const CollectiveCost& cost) {
-  if (!keeps_rate(before, cost)) return false;
+bool same_waits(const CollectiveCost& a, const CollectiveCost& b) {
   const auto waits = [](const CollectiveCost& c) {
     const Latency latency = c.latency.value_or(Latency{});
     return std::tuple(c.alpha, c.latency.has_value(), latency.hops, latency.inside, latency.between);
   };
-  return waits(*same_entry(before, cost)) == waits(cost);
+  return waits(a) == waits(b);
+}
+
+template <class Cost>
+bool keeps_times(const std::vector<Cost>& before, const std::vector<Cost>& now, const Cost& cost) {
+  const Cost* was = before_settings(before, now, cost);
+  return was != nullptr && was->beta == cost.beta && same_waits(*was, cost);
 }
 
 // Removes tables; their names.
@@ -72,7 +82,7 @@ std::string forget(std::vector<KernelTable>& tables, const Which& which) {
 // Both halves share tables.
 void forget_contradicted_products(Calibration& c, const Calibration& before) {
   for (const GemmCost& gemm : c.gemms) {
-    if (keeps_times(before, gemm)) continue;
+    if (keeps_times(before.gemms, c.gemms, gemm)) continue;
     const std::string names = forget(c.tables, [&](const KernelTable& table) {
       const bool same = table.dtype() == gemm.dtype || (is_half(table.dtype()) && is_half(gemm.dtype));
       return computes(table.kind()) && same;
@@ -87,7 +97,7 @@ void forget_contradicted_products(Calibration& c, const Calibration& before) {
 
 void forget_contradicted_collectives(Calibration& c, const Calibration& before) {
   for (const CollectiveCost& cost : c.collectives) {
-    if (cost.link != LinkKind::Intra || keeps_times(before, cost)) continue;
+    if (cost.link != LinkKind::Intra || keeps_times(before.collectives, c.collectives, cost)) continue;
     const std::string names = forget(c.tables, [&](const KernelTable& table) {
       return is_collective(table.kind()) && collective_of(table.kind()) == cost.collective;
     });
@@ -104,13 +114,14 @@ class Adaptation {
       : c_(calibration), before_(before), from_(*calibration.hardware), to_(hardware_of(cluster)) {}
 
   void products() {
-    std::erase_if(c_.gemms, [&](const GemmCost& gemm) { return lacks(gemm.dtype) && keeps_rate(before_, gemm); });
+    std::erase_if(c_.gemms,
+                  [&](const GemmCost& gemm) { return lacks(gemm.dtype) && keeps_rate(before_.gemms, c_.gemms, gemm); });
     std::erase_if(c_.tables, [&](const KernelTable& table) {
       return computes(table.kind()) && lacks(table.dtype()) && !half_of(table.dtype());
     });
     for (GemmCost& gemm : c_.gemms) {
       const double times = peak_times(gemm.dtype);
-      if (times == 1 || !keeps_rate(before_, gemm)) continue;
+      if (times == 1 || !keeps_rate(before_.gemms, c_.gemms, gemm)) continue;
       speed_up(gemm, times);
       tell(fmt::format("device.peak.{} is", name_in(dtype_names, gemm.dtype)), to_.peak.at(gemm.dtype),
            from_.peak.at(gemm.dtype), "products and attention");
@@ -220,7 +231,7 @@ class Adaptation {
     if (times == 1) return false;
     bool any = link == LinkKind::Intra && has_tables(is_collective);
     for (CollectiveCost& cost : c_.collectives) {
-      if (cost.link != link || !keeps_rate(before_, cost)) continue;
+      if (cost.link != link || !keeps_rate(before_.collectives, c_.collectives, cost)) continue;
       speed_up(cost, times);
       any = true;
     }

@@ -14,7 +14,8 @@ namespace dovetail {
 // of expert_loads(); which tokens choose an expert together with which other ones is drawn from the model's seed. Ranks
 // and layers with the same loads choose alike, unless a trace says what each of them does. A token's experts are in as
 // many of the router's groups as it may choose from (Router::top_groups), as far as the loads leave a way. Each thread
-// keeps its last draws, since planners ask for the same ones for plan after plan: one draw has one address.
+// keeps its last draws, since planners ask for the same ones for plan after plan: a draw has one address while it is
+// kept.
 std::shared_ptr<const std::vector<std::int32_t>> drawn_choices(const Experiment& experiment, int layer, int rank);
 
 // The capacity rows of an expert that its choices take: all first choices before all second ones, in the order of the

@@ -74,23 +74,24 @@ Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   return p;
 }
 
-Parallelism trained_parallelism(const Cluster& cluster, const Model& model) {
+Parallelism trained_parallelism(const Cluster& cluster, const Model& model, const GivenGroups& given) {
   constexpr double state_bytes = 2 + 4 + 12;  // bf16 weights, fp32 gradients, and fp32 weights and two moments of Adam
   const Parameters all = parameters(model);
   const auto experts = static_cast<double>(all.routed_experts), dense = static_cast<double>(all.total()) - experts;
   const double enough = cluster.device.memory.value() * 2 / 3;
+  const int node = cluster.gpus_per_node, ranks = std::max(1, cluster.gpus() / given.pp);
+  const int most_esp = model.dense() ? 1 : std::gcd(node, model.expert_hidden);
   Parallelism best;
   double least = std::numeric_limits<double>::infinity();
-  for (const int esp :
-       divisors_up_to(model.dense() ? 1 : std::gcd(cluster.gpus_per_node, model.expert_hidden), cluster.gpus_per_node))
-    for (const int mp : divisors_up_to(cluster.gpus_per_node, cluster.gpus_per_node)) {
+  for (const int esp : given.esp > 0 ? std::vector{given.esp} : divisors_up_to(most_esp, node))
+    for (const int mp : divisors_up_to(node, node)) {
       if (least <= enough) break;
       if (!shares_dense_part(model, mp)) continue;
-      const int ep = usual_ep(model, cluster, cluster.gpus() / esp, esp);
-      const double state = state_bytes * (dense / mp + experts / ep / esp);
+      const int ep = given.ep > 0 ? given.ep : usual_ep(model, cluster, std::max(1, ranks / esp), esp);
+      const double state = state_bytes / given.pp * (dense / mp + experts / ep / esp);
       if (state >= least) continue;
       least = state;
-      best = {.dp = cluster.gpus() / mp, .mp = mp, .ep = ep, .esp = esp, .edp = cluster.gpus() / esp / ep};
+      best = {.dp = ranks / mp, .mp = mp, .ep = ep, .esp = esp, .pp = given.pp, .edp = ranks / esp / ep};
     }
   return best;
 }

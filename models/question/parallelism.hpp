@@ -71,8 +71,12 @@ Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // As large models are trained: the least esp, and then the least mp, inside a node with which weights, gradients and
 // Adam's states of the whole model (18 bytes a parameter) take at most two thirds of a rank's memory, or with which
-// they take least where that is never so. The others follow as above.
-Parallelism trained_parallelism(const Cluster& cluster, const Model& model);
+// they take least where that is never so. The others follow as above. Each of `pp` stages has its share of the layers;
+// `esp` and `ep` that are not 0 are given.
+struct GivenGroups {
+  int pp = 1, esp = 0, ep = 0;
+};
+Parallelism trained_parallelism(const Cluster& cluster, const Model& model, const GivenGroups& given = {});
 
 // Throws InputError naming the numbers that do not divide or multiply up.
 void validate(const Parallelism& parallelism, const Cluster& cluster, const Model& model);

@@ -22,7 +22,7 @@ std::string value_text(const Knob& knob, const Plan& plan) {
 FlagWriter::FlagWriter(std::string framework, std::string checked, const Experiment& experiment, const Plan& plan) {
   result_.framework = std::move(framework);
   result_.checked = std::move(checked);
-  result_.taken = {experiment.parallelism, experiment.workload.batch, plan};
+  result_.taken = {experiment.parallelism, experiment.workload.batch, plan, experiment.workload.message_sizes};
 }
 
 void FlagWriter::flag(std::string name, std::string value, std::string versions) {

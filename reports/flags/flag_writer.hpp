@@ -26,8 +26,8 @@ class FlagWriter {
   // These knobs need no line of their own: a flag or a sentence says them, or they are of no effect here.
   void say(std::initializer_list<std::string_view> knobs);
 
-  // `does` makes of the plan what the framework does instead; without it the plan stays, because the difference is none
-  // of a plan.
+  // `does` makes of the plan what the framework does instead. Without it the plan stays, because the difference is not
+  // a knob.
   using Change = std::function<void(TakenPlan&)>;
   void cannot(std::string sentence, const Change& does = {});
   // The same without a sentence: both are one to the framework.

@@ -22,6 +22,7 @@ struct TakenPlan {
   Parallelism groups;
   int batch = 1;  // samples of a model-parallel group, of all micro-batches
   Plan plan;
+  MessageSizes messages = MessageSizes::Padded;
 };
 
 struct FrameworkFlags {

@@ -191,6 +191,12 @@ class Megatron {
                               name_in(all_to_all_names, plan_.all_to_all)),
                   [](TakenPlan& taken) { taken.plan.all_to_all = AllToAll::Linear; });
     products();
+    if (e_.workload.capacity_factor <= 0 && e_.workload.message_sizes == MessageSizes::Padded)
+      out_.cannot("workload.message_sizes padded: without a capacity factor its messages are as long as what is routed",
+                  [](TakenPlan& taken) {
+                    taken.messages = MessageSizes::Routed;
+                    taken.plan.pad_messages = false;
+                  });
     if (e_.workload.message_sizes == MessageSizes::Routed || e_.workload.capacity_factor <= 0) return;  // drops nothing
     out_.flag("--moe-expert-capacity-factor", fmt::format("{:g}", e_.workload.capacity_factor), always);
     out_.flag("--moe-pad-expert-input-to-capacity", "", always);

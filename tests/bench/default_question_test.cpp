@@ -141,6 +141,58 @@ TEST_CASE("megatron_lm takes what Megatron-LM has, in ties too") {
   CHECK(reports::flags_for(reports::Framework::Megatron, question.experiment, result.plan).cannot.empty());
 }
 
+// A pipeline is planned on few of its micro-batches, whose number the user has fixed for the whole step.
+TEST_CASE("megatron_lm is planned where micro-batch, batch and stages are given") {
+  const Options options = question_of("qwen3-30b-a3b", 2,
+                                      {"workload.layers=8", "parallelism.pp=4", "parallelism.mp=1", "parallelism.ep=4",
+                                       "parallelism.esp=1", "workload.micro_batch=1", "workload.global_batch=128"});
+  const SystemResult result = taken(options, "megatron_lm");
+  CHECK(result.plan.micro_batches == 32);
+  CHECK_THAT(result.planner.reason, Contains("planned on 8 of the micro-batches"));
+}
+
+TEST_CASE("How one system sends tokens decides nothing for another") {
+  const std::vector<std::string> groups{R"(parallelism={"mp": 2, "ep": 8, "esp": 2})", "workload.layers=2"};
+  Question question = load_question(question_of("mixtral-8x7b", 2, groups));
+  const auto padding =
+      std::ranges::find(question.candidates, "tutel", [](const Candidate& c) { return c.system.name; });
+  Candidate repeats = *padding, routes = *padding;
+  repeats.system.sequence_parallel = routes.system.sequence_parallel = false;
+  routes.system.plan.pad_messages = false;
+  repeats.file = routes.file = "user";
+  const auto time_of = [&](std::initializer_list<const Candidate*> order, const Candidate& asked) {
+    AnalyticBackend backend;
+    Evaluation evaluation(question, backend);
+    Seconds time;
+    for (const Candidate* each : order) {
+      const Seconds its = evaluation.evaluate(*each, evaluation.choose(*each)).metrics.makespan;
+      if (each == &asked) time = its;
+    }
+    return time;
+  };
+  CHECK(time_of({&repeats, &routes}, routes) == time_of({&routes, &repeats}, routes));
+  CHECK(time_of({&repeats, &routes}, repeats) == time_of({&routes, &repeats}, repeats));
+}
+
+TEST_CASE("A padded question is no question to Megatron-LM, and the export says so") {
+  const SystemResult padded =
+      taken(question_of("qwen3-30b-a3b", 2, {"workload.layers=2", "workload.message_sizes=padded"}), "megatron_lm");
+  const Question question = asked("qwen3-30b-a3b", {"workload.layers=2", "workload.message_sizes=padded"});
+  const reports::FrameworkFlags flags =
+      reports::flags_for(reports::Framework::Megatron, question.experiment, padded.plan);
+  CHECK_FALSE(flags.whole);
+  CHECK(flags.taken.messages == MessageSizes::Routed);
+  CHECK(std::ranges::any_of(flags.cannot, [](const std::string& line) { return line.starts_with("workload.mess"); }));
+}
+
+TEST_CASE("A grouped kernel of padded messages is a batched one, and a note says so") {
+  Options options = question_of("qwen3-30b-a3b", 1, {"workload.layers=2", "plan.expert_kernel=grouped"});
+  options.systems = {"tutel", "megatron_lm"};
+  const Question question = load_question(options);
+  CHECK(notes(question, "plan.expert_kernel grouped: messages of tutel are padded"));
+  CHECK(notes(question, "have room for the fullest expert's rows in tutel"));
+}
+
 TEST_CASE("Plans of the presets that have an export can be exported whole") {
   for (const auto& [system, framework] : {std::pair{"megatron_lm", reports::Framework::Megatron},
                                           {"deepspeed_moe", reports::Framework::DeepSpeed},

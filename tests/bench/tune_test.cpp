@@ -14,6 +14,7 @@
 #include "planners/layouts/layout.hpp"
 #include "reports/data/tuning_report.hpp"
 #include "reports/text/tuning_table.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -192,6 +193,18 @@ TEST_CASE("tune: a file of a run gives its global batch, and tune chooses the la
   options.request.set = {"parallelism.pp=16"};
   CHECK(load_tune_question(options).global_batch == 4096);
   CHECK(load_tune_question(options).fixed == std::map<std::string, int>{{"pp", 16}});
+}
+
+TEST_CASE("tune: a trace in a file of a run is found beside that file") {
+  const test::TemporaryFolder folder;
+  folder.write("runs/loads.csv", "step,layer,expert,tokens\n0,0,0,1\n");
+  folder.write("runs/run.json", R"({"cluster": "dgx-h100", "nodes": 2, "model": "qwen3-30b-a3b",
+    "workload": {"layers": 1, "global_batch": 64, "routing": {"kind": "trace", "trace": "./loads.csv"}}})");
+  TuneOptions options;
+  options.request.file = "./runs/run.json";
+  const std::string refusal = refusal_of(options);
+  INFO(refusal);
+  CHECK_THAT(refusal, !Catch::Contains("cannot be read"));
 }
 
 TEST_CASE("tune: sizes that no layout has are named, with the nearest that one has") {

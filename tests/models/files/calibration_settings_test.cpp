@@ -81,6 +81,16 @@ TEST_CASE("every value of a shipped calibration may be set to what it is, on its
   }
 }
 
+TEST_CASE("a field of a cost that a setting changes leaves its rate to follow the hardware") {
+  // fsmoe-testbed-b was made for other cards than a DGX H100 has.
+  const auto beta = [](const std::vector<std::string>& set) {
+    return with("fsmoe-testbed-b", set).collectives[0].beta;
+  };
+  CHECK(beta({"calibration.collectives.0.gpus=4"}) == beta({}));
+  CHECK(beta({"calibration.collectives.0.members_per_node=2"}) == beta({}));
+  CHECK(beta({"calibration.collectives.0.beta=1 ps/B"}).value() == Approx(1e-12));
+}
+
 TEST_CASE("a factor of an op's kernels keeps the tables, which follow the hardware") {
   const std::string faster = "cluster.device.peak.bf16=2000 TFLOP/s";
   const std::string kernels =

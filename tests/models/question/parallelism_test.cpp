@@ -42,6 +42,14 @@ TEST_CASE("large models are trained with the least sharing that the memory for t
   CHECK(p.edp == 1);
   CHECK(p.dp == 2);
   CHECK_NOTHROW(validate(p, c, m));
+  // Two stages have half of that each: 51 GB of experts on 8 ranks, and with mp 2 57.9 GB, with mp 4 54.3 GB.
+  p = trained_parallelism(c, m, {.pp = 2});
+  CHECK(p.esp == 1);
+  CHECK(p.mp == 4);
+  CHECK(p.dp == 2);
+  CHECK(p.ep == 8);
+  CHECK(p.edp == 1);
+  CHECK_NOTHROW(validate(p, c, m));
   c.device.memory = Bytes(300e9);  // 200 GB of state
   p = trained_parallelism(c, m);
   CHECK(p.esp == 1);
