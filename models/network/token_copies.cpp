@@ -46,7 +46,7 @@ int TokenCopies::member(int rank, int place) const {
 }
 
 // Ranks and nodes with equal loads are not told apart: each counts as their mean.
-TokenCopies::Tokens TokenCopies::count(const Draw& draw) const {
+TokenCopies::Tokens TokenCopies::count(const Draw& draw) {
   const std::vector<std::int32_t>& experts = *draw.choices;
   const std::vector<std::int32_t> slots = slots_of(experts, draw.top_k, draw.experts, draw.capacity);
   const int local = draw.experts / draw.group;

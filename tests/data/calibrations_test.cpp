@@ -84,7 +84,8 @@ std::string error_cell(const Calibration& c, KernelKind kind) {
 }
 
 constexpr std::array with_tables{"dgx-h100", "hgx-h200", "dgx-b200", "gb200-nvl72"};
-constexpr std::array of_a100{"dgx-a100-40gb", "ndv4", "a800-8"};  // nothing in fp8
+constexpr std::array of_a100{"dgx-a100-40gb", "ndv4", "a800-8"};     // nothing in fp8
+constexpr std::array of_blackwell_ultra{"dgx-b300", "gb300-nvl72"};  // kernels of B200 and GB200, own collectives
 
 using Limits = std::vector<std::pair<KernelKind, double>>;
 
@@ -135,6 +136,7 @@ TEST_CASE("half of the shipped measured kernels in fp8 predicts the other half")
 TEST_CASE("half of the shipped sizes of collectives predicts the other half") {
   for (const char* name : with_tables) check_half_of_collectives(name);
   for (const char* name : {"dgx-a100-40gb", "ndv4"}) check_half_of_collectives(name);
+  for (const char* name : of_blackwell_ultra) check_half_of_collectives(name);
 }
 
 TEST_CASE("every shipped table is of one kernel, and nothing in it is beyond its hardware") {
@@ -198,14 +200,16 @@ TEST_CASE("data/README.md names the error of every shipped table") {
     FilesRead files;
     check_row(name, load_calibration(name, files));
   }
-  for (const char* name : with_tables) {
+  const auto check_rows = [&](const char* name) {
     FilesRead files;
     const Calibration c = load_calibration(name, files);
     check_row(name, c);
     CHECK_THAT(readme, Catch::Contains(fmt::format("| `{}` in fp8 | {:.1f} | {:.1f} |", name,
                                                    100 * shipped_error(c, KernelKind::Gemm, DType::Fp8),
                                                    100 * shipped_error(c, KernelKind::Experts, DType::Fp8))));
-  }
+  };
+  for (const char* name : with_tables) check_rows(name);
+  for (const char* name : of_blackwell_ultra) check_rows(name);
 }
 
 TEST_CASE("data/README.md tells where the costs of every shipped cluster come from") {
