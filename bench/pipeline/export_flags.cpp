@@ -8,6 +8,8 @@
 #include <ostream>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/question/capacity.hpp"
 #include "planners/layouts/layout.hpp"
 #include "planners/step_prediction.hpp"
 #include "reports/text/format.hpp"
@@ -64,8 +66,9 @@ TakenStep taken_step(const Exported& e) {
   try {
     Experiment routed = e.experiment;
     routed.workload.message_sizes = messages;
+    resolve_capacity(routed);
     const Experiment taken = planners::with_layout(routed, {groups, batch / plan.micro_batches, plan.micro_batches});
-    validate(taken);
+    validate(plan, taken);
     const planners::StepPrediction step(taken, plan);
     const Bytes memory = e.experiment.cluster.device.memory;
     return {step.time(),

@@ -14,6 +14,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
+#include "models/plan/message_sizes.hpp"
 #include "models/price/calibration.hpp"
 #include "planners/registry.hpp"
 
