@@ -77,14 +77,6 @@ std::string choices_text(const planners::Planner& planner, const PlannerChoice& 
 
 }  // namespace
 
-std::function<void(Plan&)> fixed_knobs(const Question& question) {
-  const auto of_plan = [](const std::string& set) {
-    return set.starts_with("plan.") || set.starts_with("plan=") || set.starts_with("workload.micro_batch=");
-  };
-  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
-  return plan_settings(question.request, question.experiment);
-}
-
 Evaluation::Evaluation(const Question& question, Backend& backend, planners::Evaluator ask)
     : question_(question),
       backend_(backend),

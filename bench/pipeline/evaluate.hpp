@@ -21,9 +21,6 @@ namespace dovetail::bench {
 SystemResult evaluate(const Experiment& experiment, const std::string& name, const planners::PlanChoice& choice,
                       Backend& backend, Arenas arenas = Arenas::Planned);
 
-// Sets the knobs that the user has fixed, in the experiment file or by --set plan.x=y; empty where none are.
-std::function<void(Plan&)> fixed_knobs(const Question& question);
-
 // The experiment as the result's system runs it.
 Experiment as_run(Experiment experiment, const SystemResult& result);
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "models/base/errors.hpp"
@@ -78,6 +77,14 @@ void add_repeated_tokens(Question& question) {
     question.repeats_for_system = own && question.candidates.size() == 1;
     if (question.repeats_for_system) e = *std::move(own);
   }
+}
+
+std::function<void(Plan&)> fixed_knobs(const Question& question) {
+  const auto of_plan = [](const std::string& set) {
+    return set.starts_with("plan.") || set.starts_with("plan=") || set.starts_with("workload.micro_batch=");
+  };
+  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
+  return plan_settings(question.request, question.experiment);
 }
 
 void add_message_sizes(Question& question) {

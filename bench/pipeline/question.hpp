@@ -33,7 +33,10 @@ struct Question {
 // Notes which systems repeat tokens, or would. The experiment of a single system becomes the one that it runs.
 void add_repeated_tokens(Question& question);
 
-// Which systems send padded messages where the question has routed ones, and what that leaves of a grouped kernel.
+// Sets the knobs that the user has fixed, in the experiment file or by --set plan.x=y; empty where none are.
+std::function<void(Plan&)> fixed_knobs(const Question& question);
+
+// Notes: the systems that send padded messages where the question has routed ones, and grouped kernels of theirs.
 void add_message_sizes(Question& question);
 
 // Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first. An

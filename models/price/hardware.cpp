@@ -33,8 +33,8 @@ bool same_work(const CollectiveCost& a, const CollectiveCost& b) {
          a.members_per_node == b.members_per_node;
 }
 
-// What an entry of `now` was in `before`: the one at its place, of which a setting may have changed any field, or where
-// entries came or went the one for the same work. Null: there was none.
+// The entry in `before` that one of `now` was: the one at its place, of which a setting may have changed any field, or
+// where entries came or went the one for the same work. Null: there was none.
 template <class Cost>
 const Cost* before_settings(const std::vector<Cost>& before, const std::vector<Cost>& now, const Cost& cost) {
   if (before.size() == now.size()) return &before[static_cast<std::size_t>(&cost - now.data())];

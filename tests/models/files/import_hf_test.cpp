@@ -312,7 +312,7 @@ TEST_CASE("Attention that is not built is refused, or named where only its time 
                  {"sliding_window", 128},
                  {"layer_types", {"sliding_attention", "full_attention"}}}) == std::tuple(128, 1, Windows::Sliding));
   CHECK(windows({{"model_type", "llama4"}, {"attention_chunk_size", 512}}) == std::tuple(512, 6, Windows::Chunks));
-  // Of 8 layers every second one has all positions, or every third one, or those before the fifth.
+  // Every second one of 8 layers has all positions, or every third one, or those before the fifth.
   CHECK(windows({{"model_type", "gemma2"}, {"sliding_window", 4096}}) == std::tuple(4096, 4, Windows::Sliding));
   CHECK(windows({{"model_type", "gemma3"}, {"sliding_window", 512}, {"sliding_window_pattern", 3}}) ==
         std::tuple(512, 6, Windows::Sliding));
