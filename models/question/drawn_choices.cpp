@@ -46,8 +46,12 @@ class Mixer {
         top_k_(top_k),
         random_(random),
         limited_(model.router.top_groups < model.router.groups),
-        group_(std::max(1, model.experts / model.router.groups)),
-        most_(model.router.top_groups) {}
+        most_(model.router.top_groups),
+        seen_(static_cast<std::size_t>(model.router.groups)) {
+    const int size = std::max(1, model.experts / model.router.groups);
+    for (int expert = 0; expert < model.experts; ++expert)
+      group_of_.push_back(static_cast<std::size_t>(std::min(expert / size, model.router.groups - 1)));
+  }
 
   void run() {
     constexpr int rounds = 8;  // by which groups are few enough unless loads leave no way
@@ -76,15 +80,17 @@ class Mixer {
   bool chooses(std::size_t token, std::int32_t expert) const { return std::ranges::count(of(token), expert) > 0; }
 
   // Groups that a token chooses from beyond those that it may.
-  int excess(std::size_t token) const {
-    const std::span<const std::int32_t> chosen = of(token);
+  int excess(std::size_t token) {
+    ++look_;
     int groups = 0;
-    for (auto expert = chosen.begin(); expert != chosen.end(); ++expert)
-      if (std::none_of(chosen.begin(), expert, [&](std::int32_t other) { return other / group_ == *expert / group_; }))
+    for (const std::int32_t expert : of(token))
+      if (std::uint64_t& last = seen_[group_of_[static_cast<std::size_t>(expert)]]; last != look_) {
+        last = look_;
         ++groups;
+      }
     return std::max(0, groups - most_);
   }
-  int excess() const {
+  int excess() {
     int sum = 0;
     for (std::size_t token = 0; token < choices_.size() / top_k_; ++token) sum += excess(token);
     return sum;
@@ -94,7 +100,10 @@ class Mixer {
   std::size_t top_k_;
   std::mt19937_64& random_;
   bool limited_;
-  int group_, most_;  // experts of a group; groups that a token may choose from
+  int most_;                           // groups that a token may choose from
+  std::vector<std::size_t> group_of_;  // an expert
+  std::vector<std::uint64_t> seen_;    // the last look at a token that found the group
+  std::uint64_t look_ = 0;
 };
 
 // All that decides a draw.
