@@ -27,7 +27,8 @@ Bytes relayed_bytes(double rows, Bytes row, bool to_owners, int top_k, int sourc
 
 Bytes row_bytes(const Schedule& schedule, const Op& op, int experts) {
   const Tensor& sent = schedule.tensors[schedule.reads_of(op).front()];
-  const std::int64_t width = sent.elements / (experts * op.rows.size());
+  const std::int64_t rows = experts * op.rows.size();
+  const std::int64_t width = rows > 0 ? sent.elements / rows : 0;
   return static_cast<double>(width) * size_of(sent.dtype);
 }
 
