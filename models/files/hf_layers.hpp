@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/files/hf_config.hpp"
+#include "models/files/hf_conventions.hpp"
 #include "models/question/model.hpp"
 
 namespace dovetail {
