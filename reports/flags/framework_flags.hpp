@@ -7,6 +7,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/question/parallelism.hpp"
+#include "models/question/workload.hpp"
 
 namespace dovetail::reports {
 

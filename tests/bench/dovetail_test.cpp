@@ -123,7 +123,8 @@ TEST_CASE("memory_reuse takes more micro-batches where they save it from restori
 
 TEST_CASE("Where the user sets the number of micro-batches, the schedule is still the system's to choose") {
   const Question question =
-      question_of("dgx-h100", "mixtral-8x22b", {"parallelism.pp=2", "workload.batch=16", "plan.micro_batches=8"});
+      question_of("dgx-h100", "mixtral-8x22b",
+                  {R"(parallelism={"pp": 2, "mp": 8, "esp": 8})", "workload.batch=16", "plan.micro_batches=8"});
   const SystemResult tutel = choice_of(question, "tutel");
   CHECK(tutel.feasible);  // gpipe needs 157 of the 80 GiB
   CHECK(tutel.plan.micro_batches == 8);

@@ -63,7 +63,12 @@ TEST_CASE("Values of other frameworks mean ours, or are not built yet") {
   CHECK(without_megatron_names("plan.recompute=moe_act") == Settings{"plan.recompute=activation"});
   CHECK(without_megatron_names(R"(recompute_modules=["core_attn", "layernorm", "mlp", "moe"])") ==
         Settings{R"(plan.recompute=["attention","norms","dense_ffn","moe"])"});
-  CHECK(without_megatron_names("plan.all_to_all=deepep") == Settings{"plan.all_to_all=node_deduplicated"});
+  const Settings deepep{"plan.all_to_all=node_deduplicated", "plan.scores_at=experts", "plan.pad_messages=false"};
+  for (const char* theirs : {"plan.all_to_all=deepep", "dispatcher=hybridep", "moe_token_dispatcher_type=flex"})
+    CHECK(without_megatron_names(theirs) == deepep);
+  CHECK(without_megatron_names("plan.all_to_all=node_deduplicated") == Settings{"plan.all_to_all=node_deduplicated"});
+  CHECK(without_megatron_names("recompute_modules=layernorm moe_act") ==
+        Settings{R"(plan.recompute=["norms","activation"])"});
   CHECK(without_megatron_names("plan.dispatcher=alltoall") == Settings{"plan.all_to_all=linear"});
   for (const char* ours : {"plan.recompute=full", R"(plan.recompute=["norms", "moe"])", "plan.zero=1", "plan.zero=x"})
     CHECK(without_megatron_names(ours) == Settings{ours});
