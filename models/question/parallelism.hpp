@@ -69,13 +69,14 @@ int usual_ep(const Model& model, const Cluster& cluster, int groups, int esp);
 // and dp take the rest. A dense model has esp 1 and ep 1.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
-// As large models are trained: the least esp, and then the least mp, inside a node with which weights, gradients and
-// Adam's states of the whole model (18 bytes a parameter) take at most two thirds of a rank's memory, or with which
-// they take least where that is never so. The others follow as above. Each of `pp` stages has its share of the layers;
-// `esp` and `ep` that are not 0 are given.
+// Sizes that somebody gave; 0: left open.
 struct GivenGroups {
   int pp = 1, esp = 0, ep = 0;
 };
+
+// As large models are trained: the least esp, and then the least mp, inside a node with which weights, gradients and
+// Adam's states of the whole model (18 bytes a parameter) take at most two thirds of a rank's memory, or with which
+// they take least where that is never so. The others follow as above. Each stage has its share of the layers.
 Parallelism trained_parallelism(const Cluster& cluster, const Model& model, const GivenGroups& given = {});
 
 // Throws InputError naming the numbers that do not divide or multiply up.
