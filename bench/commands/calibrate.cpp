@@ -81,6 +81,7 @@ struct CalibrateCommand : Options {
   std::optional<LinkKind> link;
   std::string measurements, source;  // a folder, and what to say of it
   std::string keep;                  // empty: as Keep by default
+  bool sustained = false;            // the folder was measured under the load of a training
   std::optional<DType> dtype;
 
   bool from_files() const { return !nccl_tests.empty() || !measurements.empty(); }
@@ -253,7 +254,10 @@ Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead
   if (!options.measurements.empty()) {
     const std::string source = options.source.empty() ? options.measurements : options.source;
     add_measured_kernels(
-        c, {options.measurements, source, options.dtype, options.keep.empty() ? Keep() : Keep(options.keep)}, files);
+        c,
+        {options.measurements, source, options.dtype, options.keep.empty() ? Keep() : Keep(options.keep),
+         options.sustained},
+        files);
     c.source += (c.source.empty() ? "" : ". ") + fmt::format("Kernels by shape: {}", source);
   }
   if (options.nccl_tests.empty()) return c;
@@ -296,8 +300,8 @@ void check_together(const CalibrateCommand& o) {
   if (o.points == "-") throw InputError("--points -: expected a file, which is written while sizes are measured");
   if (o.nccl_tests.empty() && (o.collective || o.link))
     throw InputError("--collective and --link go with --nccl-tests FILE; without it this machine is measured");
-  if (o.measurements.empty() && (!o.source.empty() || o.dtype || !o.keep.empty()))
-    throw InputError("--source, --dtype and --keep go with --measurements FOLDER");
+  if (o.measurements.empty() && (!o.source.empty() || o.dtype || !o.keep.empty() || o.sustained))
+    throw InputError("--source, --dtype, --keep and --sustained go with --measurements FOLDER");
   if (!o.base.empty() && !o.from_files() && o.device != RunDevice::Cuda)
     throw InputError(
         "--base goes with --nccl-tests FILE, --measurements FOLDER or --device cuda; without these this machine is "
@@ -351,6 +355,12 @@ void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
       {"--keep", "COUNT|PERCENT",
        "how many shapes of each kernel to keep; the others show the error of the costs [3000, 80% at most]", measured},
       o.keep);
+  add_flag(app,
+           {"--sustained", "",
+            "they were measured under the load of a training, back to back for seconds; others are slowed by the "
+            "calibration's sustained rates",
+            measured},
+           o.sustained);
   const std::string group = "From nccl-tests";
   add_repeatable(
       app,

@@ -109,6 +109,7 @@ void add_measured_kernels(Calibration& calibration, const MeasurementsRequest& r
     const KernelKind kind = measured.kernels.front().shape.kind;
     if (computes(kind) && measured.dtype == DType::Fp8) require_cheaper(measured, in_half(all, calibration, kind));
     KernelTable table = fit_table(measured.dtype, measured.kernels, request.keep.of(measured.kernels.size()));
+    table.sustained = request.sustained && computes(kind);
     table.provenance = {Origin::Measured, fmt::format("{}; {} of {} measured shapes", request.source,
                                                       table.points().size(), measured.kernels.size())};
     put(calibration.tables, std::move(table));

@@ -33,6 +33,7 @@ struct MeasurementsRequest {
   std::string source;          // what to say of it in the calibration
   std::optional<DType> dtype;  // none: every number format that was measured
   Keep keep;
+  bool sustained = false;  // measured under the load of a training
 };
 
 // Replaces the tables of the calibration that the folder measures. Throws as read_measurements, where nothing in the

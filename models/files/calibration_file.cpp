@@ -95,6 +95,7 @@ std::string table_text(const KernelTable& table) {
   std::size_t parameter = 0;
   for (const LawParameter& p : law_of(table.kind()).parameters) law[std::string(p.name)] = table.law()[parameter++];
   if (table.or_grouped) head["or_grouped"] = true;
+  if (table.sustained) head["sustained"] = true;
   head["law"] = std::move(law);
   const HeldBackError& error = table.error;
   if (error.rows > 0)

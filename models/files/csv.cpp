@@ -159,13 +159,16 @@ std::vector<std::string_view> CsvTable::names() const {
   return names;
 }
 
-std::size_t CsvTable::column(std::string_view name) const {
+std::optional<std::size_t> CsvTable::find_column(std::string_view name) const {
   const auto names = std::span(cells_).first(columns_);
   const auto found = std::ranges::find(names, name, &Cell::text);
-  if (found == names.end())
-    throw InputError({path_, 1, 1, ""},
-                     fmt::format("no column {}; there are {}", in_quotes(name), fmt::join(this->names(), ", ")));
-  return static_cast<std::size_t>(found - names.begin());
+  return found == names.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - names.begin()));
+}
+
+std::size_t CsvTable::column(std::string_view name) const {
+  if (const auto found = find_column(name)) return *found;
+  throw InputError({path_, 1, 1, ""},
+                   fmt::format("no column {}; there are {}", in_quotes(name), fmt::join(names(), ", ")));
 }
 
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 // byte order mark may stand first.
 #pragma once
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,7 @@ class CsvTable {
 
   std::vector<std::string_view> names() const;
   std::size_t column(std::string_view name) const;  // throws InputError where there is none
+  std::optional<std::size_t> find_column(std::string_view name) const;
   const std::vector<Row>& rows() const { return rows_; }
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 using JsonValue = nlohmann::json;
 
-const std::vector<const InputKind*> named_parts{&cluster_input, &model_input, &calibration_input};
+const std::vector<const InputKind*> named_parts{&cluster_input, &model_input, &calibration_input, &framework_input};
 
 JsonFile open_experiment(const std::string& name, FilesRead& files) {
   if (name.empty()) return JsonFile::wrap(JsonValue::object(), "");

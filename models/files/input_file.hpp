@@ -18,6 +18,7 @@ struct InputKind {
 inline const InputKind cluster_input{"cluster", "clusters"};
 inline const InputKind model_input{"model", "models"};
 inline const InputKind calibration_input{"calibration", "calibrations"};
+inline const InputKind framework_input{"framework", "frameworks"};
 inline const InputKind trace_input{"trace", "traces"};
 inline const InputKind system_input{"system", "systems"};
 inline const InputKind experiment_input{"experiment", "experiments"};

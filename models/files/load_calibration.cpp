@@ -172,6 +172,7 @@ KernelTable read_table(const JsonReader& json, const std::vector<KernelTable>& e
   table.or_grouped = json.boolean_or("or_grouped", false);
   if (table.or_grouped && kind != KernelKind::Experts)
     json.fail("or_grouped", "of experts alone, whose products may be grouped");
+  table.sustained = json.boolean_or("sustained", false);
   table.provenance = read_provenance(json.at("provenance"));
   return table;
 }
@@ -209,7 +210,25 @@ Fit read_fit(const JsonReader& json) {
 }
 
 HostCost read_host(const JsonReader& json) {
-  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance"))};
+  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance")), json.number_or("pace", 1, 1e-3, 1e3)};
+}
+
+// Kernels of trainings that are priced by others.
+constexpr Names<KernelKind, 4> training_kernels{{{"weight_gradient", KernelKind::WeightGradient},
+                                                 {"attention_backward", KernelKind::AttentionBackward},
+                                                 {"experts", KernelKind::Experts},
+                                                 {"expert_gradients", KernelKind::ExpertGradients}}};
+
+TrainingKernel read_training(const JsonReader& json) {
+  return {json.enumeration("kernel", training_kernels), json.number("times", 1, 100),
+          read_provenance(json.at("provenance"))};
+}
+
+SustainedRate read_sustained(const JsonReader& json) {
+  SustainedRate sustained{json.enumeration("dtype", dtype_names), json.quantity<FlopsPerSecond>("burst", Sign::Positive),
+                          json.quantity<FlopsPerSecond>("rate", Sign::Positive), read_provenance(json.at("provenance"))};
+  if (sustained.rate > sustained.burst) json.fail("rate", "above burst, expected at most that");
+  return sustained;
 }
 
 Hardware read_hardware(const JsonReader& json) {
@@ -248,6 +267,10 @@ Calibration read_calibration(const JsonReader& json) {
   if (const auto tables = json.find("tables"))
     for (const JsonReader& each : tables->elements())
       calibration.tables.push_back(read_table(each, calibration.tables));
+  if (const auto training = json.find("training"))
+    for (const JsonReader& each : training->elements()) calibration.training.push_back(read_training(each));
+  if (const auto sustained = json.find("sustained"))
+    for (const JsonReader& each : sustained->elements()) calibration.sustained.push_back(read_sustained(each));
   calibration.memory = read_memory(json.at("memory"));
   if (const auto strided = json.find("strided_copy")) calibration.strided_copy = read_memory(*strided);
   if (const auto messages = json.find("messages"))

@@ -26,6 +26,12 @@ constexpr Names<DType, 6> measured_formats{{{"bfloat16", DType::Bf16},
 // Rows of which every expert takes as many: a plan's capacity makes them equal.
 constexpr std::string_view equal_rows = "balanced";
 
+constexpr Names<KernelKind, 3> product_phases{{{"forward", KernelKind::Gemm},
+                                               {"input_gradient", KernelKind::Gemm},
+                                               {"weight_gradient", KernelKind::WeightGradient}}};
+constexpr Names<KernelKind, 2> attention_phases{
+    {{"forward", KernelKind::Attention}, {"backward", KernelKind::AttentionBackward}}};
+
 constexpr Names<KernelKind, 4> measured_collectives{{{"alltoall", KernelKind::AllToAll},
                                                      {"all_gather", KernelKind::AllGather},
                                                      {"reduce_scatter", KernelKind::ReduceScatter},
@@ -48,15 +54,26 @@ struct Reading {
 };
 using ReadRow = std::optional<Reading> (*)(const CsvTable& table, const CsvTable::Row& row);
 
+// The kernel of a row by its column `phase`, or `usual` where the file has none.
+template <std::size_t N>
+KernelKind kind_of(const CsvTable& t, const CsvTable::Row& row, const Names<KernelKind, N>& phases, KernelKind usual) {
+  const auto phase = t.find_column("phase");
+  return phase ? row.name(*phase, phases) : usual;
+}
+
 std::optional<Reading> read_gemm_row(const CsvTable& t, const CsvTable::Row& row) {
   const auto size = [&](std::string_view name) { return row.whole(t.column(name), 1); };
-  return Reading{row.name(t.column("dtype"), measured_formats), gemm_shape(size("m"), size("n"), size("k"))};
+  const auto groups = t.find_column("groups");
+  const KernelShape shape = gemm_shape(size("m"), size("n"), size("k"), groups ? row.whole(*groups, 1) : 1);
+  return Reading{row.name(t.column("dtype"), measured_formats),
+                 as_kind(shape, kind_of(t, row, product_phases, KernelKind::Gemm))};
 }
 
 std::optional<Reading> read_attention_row(const CsvTable& t, const CsvTable::Row& row) {
   const auto size = [&](std::string_view name) { return row.whole(t.column(name), 1); };
-  return Reading{DType::Bf16,
-                 attention_shape(size("batch"), size("sequence"), size("heads"), size("kv_heads"), size("head_dim"))};
+  const KernelShape shape =
+      attention_shape(size("batch"), size("sequence"), size("heads"), size("kv_heads"), size("head_dim"));
+  return Reading{DType::Bf16, as_kind(shape, kind_of(t, row, attention_phases, KernelKind::Attention))};
 }
 
 std::optional<Reading> read_experts_row(const CsvTable& t, const CsvTable::Row& row) {

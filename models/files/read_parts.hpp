@@ -5,6 +5,7 @@
 #include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
 #include "models/plan/knob_table.hpp"
+#include "models/price/host_profile.hpp"
 
 namespace dovetail {
 
@@ -14,6 +15,12 @@ Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
 Provenance read_provenance(const JsonReader& json);
 Model read_model(const JsonReader& json);
 Calibration read_calibration(const JsonReader& json);
+// What a framework does in a step, and the work of its host, which is a cost.
+struct FrameworkParts {
+  Framework framework;
+  HostProfile host;
+};
+FrameworkParts read_framework(const JsonReader& json);
 System read_system(const JsonReader& json);
 Gate read_gate(const JsonReader& json);
 RoutingModel read_routing(const JsonReader& json);  // a trace's tables only where they are written out

@@ -223,7 +223,7 @@ Work RoutedRows::relayed(const Op& op, const TokenCopies::Load& load) {
 void set_held_rows(const Experiment& experiment, Schedule& schedule) {
   if (!schedule.routed) return;
   const RoutedRows rows(experiment, schedule);
-  for (Tensor& tensor : schedule.tensors) tensor.held = rows.held(tensor);
+  for (Tensor& tensor : schedule.tensors) tensor.held *= rows.held(tensor);
 }
 
 }  // namespace dovetail

@@ -2,6 +2,7 @@
 // Costs of operations on a cluster, each with where it comes from. Fits are
 // t = alpha + n * beta (FSMoE eq. 1). Only what makes prices reads these.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "models/base/provenance.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
+#include "models/price/host_profile.hpp"
 #include "models/price/interference.hpp"
 #include "models/price/kernel_table.hpp"
 #include "models/price/measured_line.hpp"
@@ -81,10 +83,12 @@ struct MessageCost {
   Provenance provenance;
 };
 
-// The host of an eager framework, which launches kernels one by one.
+// The host, which launches kernels one by one, and does what the framework does for each op.
 struct HostCost {
-  Seconds launch;  // of one kernel, with all that the framework does for it
+  Seconds launch;  // of one kernel
   Provenance provenance;
+  double pace = 1;            // of the framework's work, by that on the processor of its profile
+  HostProfile profile = {};  // of the framework that trains; empty: none, and launches alone take time
 };
 
 // The time of the kernels of one kind of op in one pass: alpha, and either its own rates for what they do or `factor`
@@ -96,6 +100,28 @@ struct KernelCost {
   double factor = 1;               // where there are no rates
   std::optional<WorkRates> rates;  // see work_rates.hpp
   Provenance provenance;
+};
+
+// Kernels of a training that nobody measured by themselves on this device take so many times what the table or the cost
+// of the kernel says that does as much: weight gradients of products, backward attention of attention, experts and
+// their gradients of experts.
+struct TrainingKernel {
+  KernelKind kernel = KernelKind::WeightGradient;
+  double times = 1;  // at least 1
+  Provenance provenance;
+};
+
+// The rate of products that a device keeps up for as long as a training lasts, and the rate of short measurements, by
+// which tables were made. A kernel at that rate is slowed to the sustained one, others as much less as their own rate
+// is lower: t' = t (1 + (burst / rate - 1) x rate of the kernel / burst).
+struct SustainedRate {
+  DType dtype = DType::Bf16;
+  FlopsPerSecond burst, rate;
+  Provenance provenance;
+  // How many times as long a kernel of this rate takes.
+  double slowing(FlopsPerSecond of_kernel) const {
+    return 1 + (burst / rate - 1) * std::min(1.0, of_kernel / burst);
+  }
 };
 
 // Rates that costs are bound by, as data sheets have them.
@@ -114,6 +140,8 @@ struct Calibration {
   std::vector<CollectiveCost> collectives;
   std::vector<GemmCost> gemms;      // of kernels whose shape no table knows
   std::vector<KernelTable> tables;  // of kernels by their shapes
+  std::vector<TrainingKernel> training;
+  std::vector<SustainedRate> sustained;
   MemoryCost memory;
   std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
   std::vector<MessageCost> messages;

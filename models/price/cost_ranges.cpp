@@ -75,12 +75,19 @@ CostRanges::CostRanges(const Calibration& calibration) : calibration_(calibratio
   each(calibration.tables, &CostRanges::add_table);
   each(calibration.gemms, &CostRanges::add_gemm);
   each(calibration.kernels, &CostRanges::add_kernel);
+  each(calibration.training, &CostRanges::add_training);
+  each(calibration.sustained, &CostRanges::add_sustained);
   each(calibration.interference, &CostRanges::add_interference);
   add_memory_costs();
   if (!calibration.host) return;
   const double launch = within_of(calibration.host->provenance, assumed_latency);
   add("launches by the host", calibration.host->provenance.origin, launch,
       [launch](Calibration& c, double ends, std::uint64_t) { put_off(c.host->launch, launch, ends); });
+  if (calibration.host->profile.empty()) return;
+  const Provenance& times = calibration.host->profile.provenance;
+  const double work = within_of(times, assumed_latency);
+  add("the framework's work on the host", times.origin, work,
+      [work](Calibration& c, double ends, std::uint64_t) { put_off(c.host->pace, work, ends); });
 }
 
 void CostRanges::add(const std::string& name, Origin origin, double within, Put put) {
@@ -167,6 +174,25 @@ void CostRanges::add_kernel(std::size_t i) {
           put_off(rates->outputs, within, ends);
           put_off(rates->memory, within, ends);
         }
+      });
+}
+
+void CostRanges::add_training(std::size_t i) {
+  const TrainingKernel& cost = calibration_.training[i];
+  const double within = within_of(cost.provenance, assumed_rate);
+  add(fmt::format("{} by others", name_in(kernel_kind_names, cost.kernel)), cost.provenance.origin, within,
+      [i, within](Calibration& c, double ends, std::uint64_t) {
+        c.training[i].times = std::max(1.0, c.training[i].times * std::pow(within, ends));
+      });
+}
+
+void CostRanges::add_sustained(std::size_t i) {
+  const SustainedRate& cost = calibration_.sustained[i];
+  const double within = within_of(cost.provenance, assumed_rate);
+  add(fmt::format("sustained rate ({})", name_in(dtype_names, cost.dtype)), cost.provenance.origin, within,
+      [i, within](Calibration& c, double ends, std::uint64_t) {
+        SustainedRate& to = c.sustained[i];
+        to.rate = std::min(to.burst, to.rate / std::pow(within, ends));
       });
 }
 

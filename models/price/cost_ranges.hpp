@@ -48,6 +48,8 @@ class CostRanges {
   void add_collective(std::size_t i);
   void add_gemm(std::size_t i);
   void add_kernel(std::size_t i);
+  void add_training(std::size_t i);
+  void add_sustained(std::size_t i);
   void add_messages(std::size_t i);
   void add_table(std::size_t i);
   void add_interference(std::size_t i);

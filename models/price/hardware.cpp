@@ -119,6 +119,10 @@ class Adaptation {
     std::erase_if(c_.tables, [&](const KernelTable& table) {
       return computes(table.kind()) && lacks(table.dtype()) && !half_of(table.dtype());
     });
+    for (SustainedRate& rate : c_.sustained) {
+      rate.burst = rate.burst * peak_times(rate.dtype);
+      rate.rate = rate.rate * peak_times(rate.dtype);
+    }
     for (GemmCost& gemm : c_.gemms) {
       const double times = peak_times(gemm.dtype);
       if (times == 1 || !keeps_rate(before_.gemms, c_.gemms, gemm)) continue;

@@ -11,25 +11,28 @@ constexpr double gate_and_up = 2;  // products of a gated expert before its acti
 
 // Attention keeps its shape: it sees all rows.
 KernelShape with_rows(KernelShape shape, double share) {
-  if (share == 1 || shape.kind == KernelKind::Attention) return shape;
+  if (share == 1 || shape.kind == KernelKind::Attention || shape.kind == KernelKind::AttentionBackward) return shape;
   shape.size[0] = std::max<std::int64_t>(1, std::llround(static_cast<double>(shape.size[0]) * share));
-  if (shape.kind == KernelKind::Experts) shape.size[4] = shape.size[0];
+  if (shape.kind == KernelKind::Experts || shape.kind == KernelKind::ExpertGradients) shape.size[4] = shape.size[0];
   return shape;
 }
 
 }  // namespace
 
-KernelPrices::Format::Format(const Calibration& calibration, DType of) : dtype(of), gemm(gemm_cost(calibration, of)) {
+KernelPrices::Format::Format(const Calibration& calibration, DType of, bool lasts)
+    : dtype(of), gemm(gemm_cost(calibration, of)) {
+  for (const SustainedRate& rate : calibration.sustained)
+    if (lasts && (rate.dtype == of || (is_half(rate.dtype) && is_half(of)))) sustained = &rate;
   for (const auto& [name, kind] : computing_kernels)
     tables[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, of);
 }
 
-KernelPrices::KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products)
-    : calibration_(calibration), element_(size_of(dtype)), usual_(calibration, dtype) {
+KernelPrices::KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products, bool sustained)
+    : calibration_(calibration), element_(size_of(dtype)), usual_(calibration, dtype, sustained) {
   find_gemm(calibration, dtype);
   if (!products || *products == dtype) return;
   require_products(calibration, *products);
-  products_.emplace(calibration, *products);
+  products_.emplace(calibration, *products, sustained);
 }
 
 const KernelPrices::Format& KernelPrices::format_of(const KernelUse& kernel) const {
@@ -52,29 +55,109 @@ ResourceTime KernelPrices::of(std::span<const KernelUse> kernels, double row_sha
   return sum;
 }
 
-ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
-  const Format& format = format_of(kernel);
-  const KernelShape shape = with_rows(kernel.shape, row_share);
-  const KernelTable* const own = format.table(shape.kind);
-  const KernelTable* const products = format.table(KernelKind::Gemm);
-  const bool grouped = shape.kind == KernelKind::Experts && products != nullptr && (own == nullptr || own->or_grouped);
-  const KernelTable* const known = grouped ? products : own;
-  if (known == nullptr) return time_of(*format.gemm, kernel.times * flops(shape), kernel.launches);
-  Seconds each = grouped ? grouped_experts(format, shape) : own->seconds(shape);
-  if (grouped && own != nullptr) each = std::min(each, own->seconds(shape));
-  const Seconds time = kernel.times * each;
-  const Seconds launch = std::min(time, kernel.times * known->launch());
+namespace {
+
+// The kernel that does as much, by whose table one without its own is priced.
+KernelKind like(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::WeightGradient:
+      return KernelKind::Gemm;
+    case KernelKind::AttentionBackward:
+      return KernelKind::Attention;
+    case KernelKind::ExpertGradients:
+      return KernelKind::Experts;
+    default:
+      return kind;
+  }
+}
+
+ResourceTime times(double factor, ResourceTime time) {
+  return {factor * time.fixed, factor * time.busy};
+}
+
+ResourceTime of_table(const KernelTable& table, Seconds time) {
+  const Seconds launch = std::min(time, table.launch());
   return {launch, time - launch};
 }
 
-Seconds KernelPrices::grouped_experts(const Format& format, const KernelShape& shape) const {
+// A table of short measurements, slowed to what the device keeps up.
+ResourceTime sustained(const SustainedRate* rate, const KernelTable& table, Flops done, ResourceTime time) {
+  if (rate == nullptr || table.sustained || time.busy <= Seconds(0)) return time;
+  return {time.fixed, time.busy * rate->slowing(done / time.busy)};
+}
+
+}  // namespace
+
+double KernelPrices::training_times(KernelKind kind) const {
+  const auto found = std::ranges::find(calibration_.training, kind, &TrainingKernel::kernel);
+  return found == calibration_.training.end() ? 1 : found->times;
+}
+
+// One that was measured by itself takes that. Others take so many times what the kernel does that does as much; of
+// backward attention that is as many flops at its rate.
+std::optional<ResourceTime> KernelPrices::by_tables(const Format& format, const KernelShape& shape) const {
+  const KernelKind kind = shape.kind, other = like(kind);
+  if (other == KernelKind::Experts) return by_experts(format, shape);
+  if (const KernelTable* own = format.table(kind))
+    return sustained(format.sustained, *own, flops(shape), of_table(*own, own->seconds(shape)));
+  const KernelTable* const table = other == kind ? nullptr : format.table(other);
+  if (table == nullptr) return {};
+  const KernelShape as_other = as_kind(shape, other);
+  const ResourceTime time = of_table(*table, table->seconds(as_other));
+  const double work = training_times(kind) * (flops(shape) / flops(as_other));
+  return times(work, sustained(format.sustained, *table, flops(as_other), time));
+}
+
+std::optional<ResourceTime> KernelPrices::by_experts(const Format& format, const KernelShape& shape) const {
+  const bool gradients = shape.kind == KernelKind::ExpertGradients;
+  const KernelShape forward = as_kind(shape, KernelKind::Experts);
+  const KernelTable* const own = format.table(KernelKind::Experts);
+  const KernelTable* const products = format.table(KernelKind::Gemm);
+  const KernelTable* const weights = gradients ? format.table(KernelKind::WeightGradient) : nullptr;
+  if (weights != nullptr)
+    return sustained(format.sustained, *weights, flops(shape), of_table(*weights, grouped_gradients(*weights, shape)));
+  const bool grouped = products != nullptr && (own == nullptr || own->or_grouped);
+  if (!grouped && own == nullptr) return {};
+  Seconds each = grouped ? grouped_experts(*products, forward) : own->seconds(forward);
+  if (grouped && own != nullptr) each = std::min(each, own->seconds(forward));
+  const KernelTable& table = grouped ? *products : *own;
+  return times(training_times(shape.kind),
+               sustained(format.sustained, table, flops(forward), of_table(table, each)));
+}
+
+ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
+  const Format& format = format_of(kernel);
+  const KernelShape shape = with_rows(kernel.shape, row_share);
+  if (const std::optional<ResourceTime> time = by_tables(format, shape)) return times(kernel.times, *time);
+  return time_of(*format.gemm, training_times(shape.kind) * kernel.times * flops(shape), kernel.launches);
+}
+
+namespace {
+
+struct ExpertSides {
+  std::int64_t rows, experts, hidden, inter;  // rows of each
+};
+ExpertSides sides_of(const KernelShape& shape) {
   const auto [rows, experts, hidden, inter, seen] = shape.size;
-  const std::int64_t each = std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, experts));
-  const KernelTable& products = *format.table(KernelKind::Gemm);
+  return {std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, experts)), experts, hidden, inter};
+}
+
+}  // namespace
+
+Seconds KernelPrices::grouped_gradients(const KernelTable& weights, const KernelShape& shape) {
+  const auto [rows, experts, hidden, inter] = sides_of(shape);
+  const auto product = [&](std::int64_t a, std::int64_t b) {
+    return weights.seconds(as_kind(gemm_shape(a, b, rows, experts), KernelKind::WeightGradient));
+  };
+  return gate_and_up * product(hidden, inter) + product(inter, hidden);
+}
+
+Seconds KernelPrices::grouped_experts(const KernelTable& products, const KernelShape& shape) const {
+  const auto [rows, experts, hidden, inter] = sides_of(shape);
   // The activation of a gated expert reads two numbers and writes one.
-  const Bytes activation = 3 * static_cast<double>(rows * inter) * element_;
-  return gate_and_up * products.seconds(gemm_shape(each, inter, hidden, experts)) +
-         products.seconds(gemm_shape(each, hidden, inter, experts)) + activation * calibration_.memory.beta;
+  const Bytes activation = 3 * static_cast<double>(rows * experts * inter) * element_;
+  return gate_and_up * products.seconds(gemm_shape(rows, inter, hidden, experts)) +
+         products.seconds(gemm_shape(rows, hidden, inter, experts)) + activation * calibration_.memory.beta;
 }
 
 namespace {

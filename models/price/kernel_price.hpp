@@ -18,7 +18,8 @@ class KernelPrices {
  public:
   // Throws InputError where the calibration has no GEMM cost for `dtype`. `products`: the format of products that name
   // it (KernelUse::dtype), for which costs or a table of products must be known. The calibration must live as long.
-  KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {});
+  // Where `sustained`, kernels are as slow as in a training that lasts.
+  KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {}, bool sustained = false);
 
   // `row_share`: of the rows of each shape, those that there are. The launches are fixed.
   ResourceTime of(std::span<const KernelUse> kernels, double row_share) const;
@@ -29,17 +30,23 @@ class KernelPrices {
  private:
   // The costs and tables of one format.
   struct Format {
-    Format(const Calibration& calibration, DType dtype);
+    Format(const Calibration& calibration, DType dtype, bool sustained);
     const KernelTable* table(KernelKind kind) const { return tables[static_cast<std::size_t>(kind)]; }
 
     DType dtype;
     const GemmCost* gemm;                                               // null: none
+    const SustainedRate* sustained = nullptr;                           // null: not known, or not asked for
     std::array<const KernelTable*, kernel_kind_names.size()> tables{};  // by KernelKind; null: none
   };
 
   const Format& format_of(const KernelUse& kernel) const;
   ResourceTime of(const KernelUse& kernel, double row_share) const;
-  Seconds grouped_experts(const Format& format, const KernelShape& shape) const;  // by the table of products
+  // The time of a kernel by the tables, and the part of it that no shape goes below. None where no table knows it.
+  std::optional<ResourceTime> by_tables(const Format& format, const KernelShape& shape) const;
+  std::optional<ResourceTime> by_experts(const Format& format, const KernelShape& shape) const;
+  Seconds grouped_experts(const KernelTable& products, const KernelShape& shape) const;
+  static Seconds grouped_gradients(const KernelTable& weights, const KernelShape& shape);
+  double training_times(KernelKind kind) const;
 
   const Calibration& calibration_;
   Bytes element_;

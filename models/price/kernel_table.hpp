@@ -68,6 +68,7 @@ class KernelTable {
   Provenance provenance;
   // Experts: libraries for training do not run the measured kernel where grouped products are faster.
   bool or_grouped = false;
+  bool sustained = false;  // measured as long and as hot as a training runs
 
  private:
   struct Measured;

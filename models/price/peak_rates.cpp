@@ -38,10 +38,13 @@ Bytes least_traffic(const KernelShape& shape, DType dtype) {
   const Bytes element = size_of(dtype);
   switch (shape.kind) {
     case KernelKind::Gemm:
+    case KernelKind::WeightGradient:
       return size(3) * (size(0) * size(2) + size(2) * size(1) + size(0) * size(1)) * element;
     case KernelKind::Attention:
+    case KernelKind::AttentionBackward:
       return 2 * size(0) * size(1) * (size(2) + size(3)) * size(4) * element;
     case KernelKind::Experts:
+    case KernelKind::ExpertGradients:
       return (3 * std::min(size(0), size(1)) * size(3) + 2 * size(0)) * size(2) * element;
     default:
       return {};

@@ -20,7 +20,6 @@
 #include "models/price/network_pricing.hpp"
 #include "models/price/overlap.hpp"
 #include "models/price/step_cost.hpp"
-#include "models/schedule/launches.hpp"
 #include "models/schedule/lowering.hpp"
 
 namespace dovetail {
@@ -42,7 +41,8 @@ class Pricer {
         e_(experiment),
         network_(network),
         gemm_(find_gemm(*experiment.calibration, experiment.workload.dtype)),
-        shapes_(*experiment.calibration, experiment.workload.dtype, experiment.workload.other_products()),
+        shapes_(*experiment.calibration, experiment.workload.dtype, experiment.workload.other_products(),
+                experiment.workload.phases == Phases::Training),
         by_shapes_(schedule.kernels.size()) {
     if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
@@ -125,7 +125,8 @@ class Pricer {
                           [&](const CopyWork& work) { price_copy(op, work); },
                           // The next launch costs this much when nothing hides it; the host's time has its own.
                           [&](HostWait) {
-                            add_kernel(op, {e_.calibration->host ? Seconds(0) : gemm_.alpha, {}});
+                            const auto& host = e_.calibration->host;
+                            add_kernel(op, {host ? host->pace * host->profile.wait : gemm_.alpha, {}});
                           }},
                op.work);
   }
@@ -272,13 +273,6 @@ class Pricer {
   PricedSchedule p_;
 };
 
-IdVector<OpId, Seconds> launch_times(const Schedule& s, const HostCost& host) {
-  IdVector<OpId, Seconds> times;
-  times.reserve(s.ops.size());
-  for (const int launches : host_launches(s)) times.push_back(launches * host.launch);
-  return times;
-}
-
 }  // namespace
 
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment) {
@@ -286,8 +280,8 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   std::optional<NetworkLoad> network = network_load(experiment, *schedule);
   PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price();
   priced.schedule = std::move(schedule);
-  if (const auto& host = experiment.calibration->host; host && host->launch > Seconds(0))
-    priced.launch = launch_times(*priced.schedule, *host);
+  if (const auto& host = experiment.calibration->host; host && (host->launch > Seconds(0) || !host->profile.empty()))
+    priced.launch = host_times(*priced.schedule, *host, host_sizes(experiment));
   if (network)
     add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
   priced.contended = is_contended(priced);

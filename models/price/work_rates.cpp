@@ -8,8 +8,10 @@ double elements_written(const KernelShape& shape) {
   const auto size = [&](std::size_t i) { return static_cast<double>(shape.size[i]); };
   switch (shape.kind) {
     case KernelKind::Gemm:
+    case KernelKind::WeightGradient:
       return size(0) * size(1) * size(3);
-    case KernelKind::Experts:  // the rows of gate and of up, and those of down
+    case KernelKind::Experts:
+    case KernelKind::ExpertGradients:  // the rows of gate and of up, and those of down
       return size(0) * (2 * size(3) + size(2));
     default:
       return 0;
@@ -22,7 +24,7 @@ WorkAmounts amounts_of(const Schedule& schedule, const KernelWork& work, Bytes e
   WorkAmounts all;
   all.memory = work.memory_traffic + work.gemm_traffic;
   for (const KernelUse& kernel : schedule.kernels_of(work)) {
-    if (kernel.shape.kind == KernelKind::Attention) {
+    if (kernel.shape.kind == KernelKind::Attention || kernel.shape.kind == KernelKind::AttentionBackward) {
       all.attention += kernel.times * flops(kernel.shape);
       continue;
     }

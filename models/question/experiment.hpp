@@ -9,6 +9,7 @@
 #include "models/base/shared.hpp"
 #include "models/extend/extensions.hpp"
 #include "models/question/cluster.hpp"
+#include "models/question/framework.hpp"
 #include "models/question/model.hpp"
 #include "models/question/parallelism.hpp"
 #include "models/question/speed_event.hpp"
@@ -31,6 +32,7 @@ struct Experiment {
   Parallelism parallelism;
   std::vector<SpeedEvent> events = {};
   Overlap overlap = Overlap::Interfering;
+  Framework framework = {};
   Extensions extensions = {};  // sub-modules of the user's own program; no file has them
 };
 

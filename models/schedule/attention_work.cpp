@@ -6,8 +6,6 @@
 namespace dovetail {
 namespace {
 
-constexpr double flash_backward = 2.5;  // times the forward flops: the scores are computed again
-
 // Elements read and written for each score by the eager kernels between the products. Forward: the scale, the mask and
 // the softmax read and write each. Backward: the softmax reads probabilities and their gradients and writes those of
 // the scores; mask and scale read and write each. There is no dropout.
@@ -59,7 +57,8 @@ void OpWork::add_flash(KernelList& kernels, Phase phase) const {
   const std::int64_t kv_heads = a.kind == AttentionKind::Latent ? v_.query_heads : v_.key_value_width / a.head_size;
   const std::int64_t head_size = (v_.query_width + v_.context_width) / (2 * v_.query_heads);
   const KernelShape whole = attention_shape(workload_.batch, v_.sequence, v_.query_heads, kv_heads, head_size);
-  kernels.add(whole, (phase == Phase::Forward ? 1 : flash_backward) * (v_.attention_score_flops / flops(whole)));
+  const double share = v_.attention_score_flops / flops(whole);
+  kernels.add(phase == Phase::Forward ? whole : as_kind(whole, KernelKind::AttentionBackward), share);
 }
 
 // Queries of each head by all keys, whatever the mask, and probabilities by values. Heads that share keys repeat them.

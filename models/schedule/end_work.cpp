@@ -15,7 +15,13 @@ KernelWork memory_bound(double elements, Bytes size) {
 }  // namespace
 
 KernelWork EndWork::embedding(Phase phase) const {
-  return memory_bound((phase == Phase::Forward ? 2 : 3) * rows(), size_);
+  KernelWork work = memory_bound((phase == Phase::Forward ? 2 : 3) * rows(), size_);
+  if (phase == Phase::Forward || !framework_.dense_embedding_gradient) return work;
+  // The matrix is set to zero and read, and the gradients that add up are read and written.
+  const auto words = static_cast<double>(ends_.embedding_parameters);
+  work.memory_traffic += words * (2 * size_ + 2 * gradient_);
+  work.memory_kernels = 3;
+  return work;
 }
 
 KernelWork EndWork::head(Phase phase) const {
@@ -31,11 +37,14 @@ KernelWork EndWork::head(Phase phase) const {
 }
 
 KernelWork EndWork::statistics() const {
+  if (framework_.passes.logits > 0) return memory_bound(logits() * .5 * framework_.passes.logits, Bytes(1));
   return memory_bound(logits(), size_);
 }
 
 KernelWork EndWork::loss(bool gradient) const {
-  return memory_bound(gradient ? 2 * logits() : static_cast<double>(v_.sequence_tokens), size_);
+  if (!gradient) return memory_bound(static_cast<double>(v_.sequence_tokens), size_);
+  if (framework_.passes.logits > 0) return memory_bound(logits() * .5 * framework_.passes.logits, Bytes(1));
+  return memory_bound(2 * logits(), size_);
 }
 
 ExchangeWork EndWork::gather_statistics(std::int64_t elements) const {

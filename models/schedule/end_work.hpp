@@ -12,12 +12,19 @@ class EndWork {
  public:
   // `layer`: the sizes of a layer's tokens. Shapes of kernels go to `writer`, whose schedule the works are for.
   EndWork(const EndVolumes& ends, const LayerVolumes& layer, const Experiment& experiment, ScheduleWriter& writer)
-      : ends_(ends), v_(layer), writer_(writer), size_(size_of(experiment.workload.dtype)) {}
+      : ends_(ends),
+        v_(layer),
+        framework_(experiment.framework),
+        writer_(writer),
+        size_(size_of(experiment.workload.dtype)),
+        gradient_(size_of(experiment.workload.gradient_dtype())) {}
 
-  // Forward: a row is read and written for each token. Backward: a row is added to the gradient of its word.
+  // Forward: a row is read and written for each token. Backward: a row is added to the gradient of its word; with a
+  // framework that makes this gradient as a matrix of its own, that is written and added too.
   KernelWork embedding(Phase phase) const;
   KernelWork head(Phase phase) const;  // a product (L, V / mp); two in the backward pass
-  // One pass over the logits finds what the softmax of a row needs; a second one replaces them by their gradient.
+  // One pass over the logits finds what the softmax of a row needs; a second one replaces them by their gradient. A
+  // framework may make more passes, which are halved over both.
   KernelWork statistics() const;
   KernelWork loss(bool gradient) const;
   ExchangeWork gather_statistics(std::int64_t elements) const;  // fp32, over the model-parallel ranks
@@ -28,8 +35,9 @@ class EndWork {
 
   const EndVolumes& ends_;
   const LayerVolumes& v_;
+  const Framework& framework_;
   ScheduleWriter& writer_;
-  Bytes size_;  // of an element
+  Bytes size_, gradient_;  // of an element, and of one of a gradient
 };
 
 }  // namespace dovetail

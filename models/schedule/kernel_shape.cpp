@@ -35,10 +35,13 @@ bool is_collective(KernelKind kind) {
 std::span<const std::string_view> kernel_size_names(KernelKind kind) {
   switch (kind) {
     case KernelKind::Gemm:
+    case KernelKind::WeightGradient:
       return gemm_sizes;
     case KernelKind::Attention:
+    case KernelKind::AttentionBackward:
       return attention_sizes;
     case KernelKind::Experts:
+    case KernelKind::ExpertGradients:
       return experts_sizes;
     case KernelKind::Dispatch:
     case KernelKind::Combine:
@@ -62,6 +65,11 @@ KernelShape experts_shape(std::int64_t rows, std::int64_t experts, std::int64_t 
   return {KernelKind::Experts, {rows, experts, hidden, inter, seen}};
 }
 
+KernelShape as_kind(KernelShape shape, KernelKind kind) {
+  shape.kind = kind;
+  return shape;
+}
+
 KernelShape collective_shape(KernelKind kind, std::int64_t ranks, std::int64_t bytes) {
   check(is_collective(kind), "the shape of a collective is of a collective");
   return {kind, {ranks, bytes}};
@@ -77,10 +85,14 @@ Flops flops(const KernelShape& shape) {
   const auto size = [&](std::size_t i) { return static_cast<double>(shape.size[i]); };
   switch (shape.kind) {
     case KernelKind::Gemm:
+    case KernelKind::WeightGradient:
       return Flops(2 * size(0) * size(1) * size(2) * size(3));
     case KernelKind::Attention:  // two products over the half of the square that the causal mask leaves
       return Flops(2 * size(0) * size(1) * size(1) * size(2) * size(4));
+    case KernelKind::AttentionBackward:  // five, since the scores are computed again
+      return Flops(5 * size(0) * size(1) * size(1) * size(2) * size(4));
     case KernelKind::Experts:
+    case KernelKind::ExpertGradients:
       return Flops(2 * expert_matrices * size(0) * size(2) * size(3));
     default:
       return {};

@@ -19,6 +19,9 @@ namespace dovetail {
 // Attention: the causal flash kernel of `batch` sequences, forward.
 // Experts: the forward pass of `experts` gated experts, `rows` rows in all, which they share equally. The kernel
 // passes over `seen` rows: its own and, in libraries that leave them in place, those of experts elsewhere.
+// WeightGradient: a product of the same sizes that is added to a gradient which adds up, in the format of that.
+// AttentionBackward: the gradients of Attention.
+// ExpertGradients: the weight gradients of Experts, each added to one that adds up.
 // AllToAll to AllReduce: the collective among `ranks` GPUs of one node, of `bytes` as CollectiveCost counts its n.
 // Dispatch, Combine: `tokens` of a rank to the ranks of their experts, one copy for each rank, and back: `rows` copies
 // of `hidden` numbers, by a kernel on so many multiprocessors.
@@ -26,6 +29,9 @@ enum class KernelKind : std::uint8_t {
   Gemm,
   Attention,
   Experts,
+  WeightGradient,
+  AttentionBackward,
+  ExpertGradients,
   AllToAll,
   AllGather,
   ReduceScatter,
@@ -33,17 +39,20 @@ enum class KernelKind : std::uint8_t {
   Dispatch,
   Combine
 };
-inline constexpr Names<KernelKind, 9> kernel_kind_names{{{"gemm", KernelKind::Gemm},
+inline constexpr Names<KernelKind, 12> kernel_kind_names{{{"gemm", KernelKind::Gemm},
                                                          {"attention", KernelKind::Attention},
                                                          {"experts", KernelKind::Experts},
+                                                         {"weight_gradient", KernelKind::WeightGradient},
+                                                         {"attention_backward", KernelKind::AttentionBackward},
+                                                         {"expert_gradients", KernelKind::ExpertGradients},
                                                          {"all_to_all", KernelKind::AllToAll},
                                                          {"all_gather", KernelKind::AllGather},
                                                          {"reduce_scatter", KernelKind::ReduceScatter},
                                                          {"all_reduce", KernelKind::AllReduce},
                                                          {"dispatch", KernelKind::Dispatch},
                                                          {"combine", KernelKind::Combine}}};
-inline constexpr auto computing_kernels = std::span(kernel_kind_names).first<3>();
-inline constexpr auto collective_kernels = std::span(kernel_kind_names).subspan<3, 4>();
+inline constexpr auto computing_kernels = std::span(kernel_kind_names).first<6>();
+inline constexpr auto collective_kernels = std::span(kernel_kind_names).subspan<6, 4>();
 bool computes(KernelKind kind);
 bool is_collective(KernelKind kind);
 
@@ -64,6 +73,9 @@ KernelShape attention_shape(std::int64_t batch, std::int64_t sequence, std::int6
                             std::int64_t head_size);
 KernelShape experts_shape(std::int64_t rows, std::int64_t experts, std::int64_t hidden, std::int64_t inter,
                           std::int64_t seen);
+
+// The same sizes in another kernel of the three pairs above.
+KernelShape as_kind(KernelShape shape, KernelKind kind);
 
 KernelShape collective_shape(KernelKind kind, std::int64_t ranks, std::int64_t bytes);
 KernelShape exchange_shape(KernelKind kind, std::int64_t tokens, std::int64_t rows, std::int64_t hidden,

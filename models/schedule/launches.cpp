@@ -29,17 +29,4 @@ bool is_captured(Graphs graphs, OpKind kind) {
   return graphs == Graphs::Router && kind == OpKind::Gate;
 }
 
-IdVector<OpId, int> host_launches(const Schedule& s) {
-  IdVector<OpId, int> launches;
-  launches.reserve(s.ops.size());
-  std::vector<bool> in_graph(s.classes.size());  // whether the last op of a class was captured
-  for (const Op& op : s.ops) {
-    const auto rank_class = static_cast<std::size_t>(s.class_of(op));
-    const bool captured = is_captured(s.graphs, op.kind);
-    launches.push_back(!captured ? launches_of(op) : in_graph[rank_class] ? 0 : 1);
-    in_graph[rank_class] = captured;
-  }
-  return launches;
-}
-
 }  // namespace dovetail

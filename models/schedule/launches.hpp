@@ -11,8 +11,4 @@ int launches_of(const Op& op);
 
 bool is_captured(Graphs graphs, OpKind kind);
 
-// Launches by op, with the schedule's graphs. Captured ops that follow one another in the program of a rank class are
-// one graph: its first op has its one launch, and the others have none.
-IdVector<OpId, int> host_launches(const Schedule& schedule);
-
 }  // namespace dovetail

@@ -70,8 +70,8 @@ struct Tensor : StepPlace {
   std::int16_t rank_class = 0;  // whose memory it is in
   TensorId buffer;              // an earlier tensor whose memory it takes over; none: memory of its own
   std::int64_t elements = 0;
-  // The share of its rows that are there, with routed messages and on the rank that has most. Executors have room for
-  // all.
+  // How much of it memory holds: with routed messages the share of its rows that are there, on the rank that has most;
+  // above 1 where the framework has further copies of it. Executors have room for all, once.
   double held = 1;
 
   Bytes bytes() const { return held * static_cast<double>(elements) * size_of(dtype); }

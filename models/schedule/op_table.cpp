@@ -668,7 +668,9 @@ constexpr auto entries = std::to_array<OpEntry>({
      .part = OpPart::Host,
      .stands_alone = true,
      .signatures = {{Phase::Forward, {{Count::Optional, row_counts, "routed messages"}}, {}},
-                    {Phase::Backward, {}, {}}}},
+                    {Phase::Forward, {TensorKind::Loss}, {}, "where the framework looks at each loss"},
+                    {Phase::Backward, {}, {}},
+                    {Phase::Update, {squares}, {}, "where the framework looks at the norm"}}},
 });
 
 // The place of each kind's entry. A kind without an entry, or with two, does not compile.

@@ -28,7 +28,7 @@ void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t column
                              std::int64_t groups) {
   if (phase == Phase::Forward) return add(gemm_shape(rows, columns, inner, groups));
   add(gemm_shape(rows, inner, columns, groups));
-  add(gemm_shape(inner, columns, rows, groups));
+  add(as_kind(gemm_shape(inner, columns, rows, groups), KernelKind::WeightGradient));
 }
 
 KernelWork OpWork::of(const KernelList& kernels, MemoryPasses memory) const {
@@ -37,7 +37,8 @@ KernelWork OpWork::of(const KernelList& kernels, MemoryPasses memory) const {
     work.flops += kernel.times * flops(kernel.shape);
     work.gemms += kernel.launches;
     const auto [rows, columns, inner, groups, none] = kernel.shape.size;
-    if (kernel.dtype && kernel.shape.kind == KernelKind::Gemm) memory.add(cast(inner * columns * groups));
+    const bool product = kernel.shape.kind == KernelKind::Gemm || kernel.shape.kind == KernelKind::WeightGradient;
+    if (kernel.dtype && product) memory.add(cast(inner * columns * groups));
   }
   work.memory_traffic = memory.traffic;
   if (memory.kernels > 0) work.memory_kernels = memory.kernels;
@@ -237,7 +238,9 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
   const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
   const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
   KernelList kernels(products_);
-  kernels.add(shape, passes(phase) * matrices / gated_matrices, static_cast<int>(passes(phase)) * matrices);
+  kernels.add(shape, matrices / gated_matrices, matrices);
+  if (phase == Phase::Backward)
+    kernels.add(as_kind(shape, KernelKind::ExpertGradients), matrices / gated_matrices, matrices);
   MemoryPasses memory;
   if (products_) add_casts(phase, experts, runs * rows, matrices, memory);
   return of(kernels, memory);
@@ -376,13 +379,19 @@ ExchangeWork OpWork::reduce_gradient_norm() const {
 }
 
 // Gradients that are clipped are scaled on their way, in the same kernel.
-KernelWork OpWork::update(std::int64_t parameters) const {
+KernelWork OpWork::update(std::int64_t parameters, std::int64_t held) const {
   // Read are the gradient and, in fp32, the weight and two moments; written are these three. If the weight in fp32
   // is a master copy, the weight itself is written too.
   const Bytes copy = size_of(workload_.dtype) < size_of(DType::Fp32) ? size_of(workload_.dtype) : Bytes();
   KernelWork work;
+  const FrameworkPasses& passes = framework_.passes;
+  const double scaled = workload_.clips() ? passes.updated : 0, converted = copy > Bytes(0) ? passes.weights : 0;
+  // The framework's passes are counted for gradients in fp32.
+  const double wide = size_of(workload_.gradient_dtype()) / size_of(DType::Fp32);
   work.memory_traffic =
-      static_cast<double>(parameters) * (6 * size_of(DType::Fp32) + size_of(workload_.gradient_dtype()) + copy);
+      static_cast<double>(parameters) *
+          (6 * size_of(DType::Fp32) + size_of(workload_.gradient_dtype()) + copy + Bytes(wide * scaled + converted)) +
+      static_cast<double>(held) * Bytes(wide * passes.gradients);
   return work;
 }
 

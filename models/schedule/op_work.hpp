@@ -52,6 +52,7 @@ class OpWork {
         expert_sizes_(expert_sizes(experiment)),
         writer_(writer),
         workload_(experiment.workload),
+        framework_(experiment.framework),
         products_(workload_.other_products()),
         size_(size_of(workload_.dtype)) {}
 
@@ -106,7 +107,8 @@ class OpWork {
   ExchangeWork stage_send() const;                          // (T, M) to the next pipeline stage, or its gradient back
   KernelWork gradient_norm(std::int64_t parameters) const;  // the squares of so many gradients
   ExchangeWork reduce_gradient_norm() const;                // one number of all ranks
-  KernelWork update(std::int64_t parameters) const;         // one Adam step
+  // One Adam step of so many parameters, and the framework's passes over all gradients that the rank holds.
+  KernelWork update(std::int64_t parameters, std::int64_t held) const;
 
  private:
   ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;
@@ -152,6 +154,7 @@ class OpWork {
   ExpertSizes expert_sizes_;
   ScheduleWriter& writer_;
   const Workload& workload_;
+  const Framework& framework_;
   std::optional<DType> products_;  // where products have a format of their own
   Bytes size_;                     // of an element
 };

@@ -28,6 +28,7 @@ class ScheduleWriter {
   // The op runs after every op of its rank class so far, and every later one after it.
   OpId add_barrier(const Op& op);
   // Every later op of its rank class runs after this one.
+  void hold(TensorId tensor, double times) { schedule_.tensors[tensor].held = times; }  // see Tensor::held
   void hold_back(OpId id) {
     barrier_of(schedule_.ops[id]) = id;
     asked_[id].hold = Hold::Back;

@@ -12,6 +12,7 @@
 #include "models/plan/plan_rules.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/schedule/builder/ends_part.hpp"
+#include "models/schedule/builder/framework_buffers.hpp"
 #include "models/schedule/builder/gather_part.hpp"
 #include "models/schedule/builder/gradient_part.hpp"
 #include "models/schedule/builder/layer_part.hpp"
@@ -160,8 +161,10 @@ class Step {
         predictions_(static_cast<std::size_t>(c.plan().micro_batches),
                      std::vector<SavedPrediction>(static_cast<std::size_t>(c.layers() - c.main_layers()))),
         arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
-    for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
+    for (int stage = 0; stage < c.stages(); ++stage) {
       c.enter(stage, 0);
+      add_framework_buffers(c);
+      if (!c.training()) continue;
       gradients_.emplace_back(c);
       if (c.plan().parameter_gather == ParameterGather::Ahead) gathers_.emplace_back(c);
     }

@@ -84,7 +84,8 @@ enum class TensorKind : std::uint8_t {
   RowTokens,
   LowRanks,
   GatheredLowRanks,
-  QueryKeySums
+  QueryKeySums,
+  FrameworkBuffers
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -204,6 +205,8 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
      "norms over all heads, which several ranks share: of queries and of keys, the sum of squares; as a gradient, of "
      "weight x gradient x input",
      true},
+    {TensorKind::FrameworkBuffers, "framework_buffers", "",
+     "what the training framework keeps for itself: empty gradients of weights, workspaces; nothing here works on it"},
 });
 
 inline constexpr auto tensor_kind_names = [] {

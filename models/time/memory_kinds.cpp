@@ -84,6 +84,7 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::LowRanks, MemoryKind::Attention},
     {TensorKind::GatheredLowRanks, MemoryKind::Exchanged},
     {TensorKind::QueryKeySums, MemoryKind::Attention},
+    {TensorKind::FrameworkBuffers, MemoryKind::Framework},
 });
 
 constexpr bool in_order() {

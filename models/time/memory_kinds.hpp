@@ -9,7 +9,7 @@
 namespace dovetail {
 
 // Stream: inputs, outputs and sums of layers, with the results of norms. Exchanged: rows on their way between ranks,
-// and what ranks gather of each other.
+// and what ranks gather of each other. Framework: what the training framework keeps for itself.
 enum class MemoryKind {
   Weights,
   Gradients,
@@ -20,9 +20,10 @@ enum class MemoryKind {
   Experts,
   Routing,
   Exchanged,
-  Logits
+  Logits,
+  Framework
 };
-inline constexpr Names<MemoryKind, 10> memory_kind_names{{{"weights", MemoryKind::Weights},
+inline constexpr Names<MemoryKind, 11> memory_kind_names{{{"weights", MemoryKind::Weights},
                                                           {"gradients", MemoryKind::Gradients},
                                                           {"optimizer", MemoryKind::Optimizer},
                                                           {"layer stream", MemoryKind::Stream},
@@ -31,7 +32,8 @@ inline constexpr Names<MemoryKind, 10> memory_kind_names{{{"weights", MemoryKind
                                                           {"experts", MemoryKind::Experts},
                                                           {"routing", MemoryKind::Routing},
                                                           {"exchanged", MemoryKind::Exchanged},
-                                                          {"logits", MemoryKind::Logits}}};
+                                                          {"logits", MemoryKind::Logits},
+                                                          {"framework", MemoryKind::Framework}}};
 // The kind of a tensor, by what it holds; gradients of activations are counted with these.
 MemoryKind memory_kind_of(const Tensor& tensor);
 

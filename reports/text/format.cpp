@@ -159,11 +159,14 @@ std::string workload_text(const Experiment& experiment, std::string_view samples
 }
 
 std::string costs_text(const Experiment& experiment) {
-  return printable(fmt::format("{}costs {}", unusual_kernels(experiment.workload), calibration_name(experiment)));
+  std::string text = fmt::format("{}costs {}", unusual_kernels(experiment.workload), calibration_name(experiment));
+  if (const std::string& framework = experiment.framework.name; !framework.empty())
+    text += fmt::format(", framework {}", framework);
+  return printable(text);
 }
 
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
-  const auto& [cluster, model, calibration, workload, groups, events, overlap, extensions] = experiment;
+  const auto& [cluster, model, calibration, workload, groups, events, overlap, framework, extensions] = experiment;
   std::vector<std::string> lines{
       printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
                             counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),

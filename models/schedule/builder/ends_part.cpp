@@ -31,6 +31,8 @@ void add_loss(StepContext& c, int layer, TensorId tokens, TensorId logits) {
   for (TensorIds* ids : {&reads, &writes})
     if (c.training()) ids->push_back(logits);
   c.add(c.op(OpKind::Loss, Phase::Forward, layer, compute, c.end_work().loss(c.training())), reads, writes);
+  if (c.training() && layer == c.layers() && c.experiment().framework.waits_for_loss)
+    c.wait_for(Phase::Forward, c.layers_of_stage().back(), writes.front());
 }
 
 // Layer `layers` stands for the model's own output; a layer of multi-token prediction has a norm of its own.
@@ -92,6 +94,7 @@ void predict_forward(StepContext& c, int layer, TensorId output, TensorId tokens
   norm_output(c, layer, saved);
   gather_head_input(c, layer, saved);
   saved.logits = c.activation(TensorKind::Logits, layer, c.volumes(0).sequence_tokens * c.ends().words);
+  c.hold_copies(saved.logits, Bytes(c.experiment().framework.logits_copies));
   c.add(c.op(OpKind::OutputHead, Phase::Forward, layer, c.streams().compute, c.end_work().head(Phase::Forward)),
         {saved.input, c.end_weights().head}, {saved.logits});
   add_loss(c, layer, tokens, saved.logits);

@@ -26,7 +26,11 @@ void GatherPart::gather_ahead(int layer) {
 }
 
 void GatherPart::gather_all() {
+  const GatherPart begin = *this;
   gather(c_.layers_of_stage().back(), Phase::Update);
+  if (!c_.experiment().framework.gathers_twice || c_.experiment().model.dense()) return;
+  GatherPart again(begin);
+  again.gather(c_.layers_of_stage().back(), Phase::Update);
 }
 
 // In the order of gradients the output head comes before the last layer, and the embedding after the first.

@@ -133,6 +133,7 @@ void GradientPart::finish(std::span<const TensorId> norms) {
     c_.add(c_.op(OpKind::GradientNormAllReduce, Phase::Update, layer, c_.streams().gradients,
                  c_.work(layer).reduce_gradient_norm()),
            norms, std::array{c_.squares_of_all()});
+  if (c_.experiment().framework.waits_for_norm) c_.wait_for(Phase::Update, layer, c_.squares_of_all());
   update();
 }
 
@@ -164,7 +165,7 @@ void GradientPart::add_update() {
   writes.push_back(c_.optimizer_state());
   const int layer = c_.layers_of_stage().front();
   c_.add(
-      c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.updated_parameters())),
+      c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.updated_parameters(), c_.held_parameters())),
       reads, writes);
 }
 

@@ -186,6 +186,16 @@ std::int64_t StepContext::updated_parameters() const {
   return sum;
 }
 
+std::int64_t StepContext::held_parameters() const {
+  std::int64_t sum = elements_of(dense_gradients());
+  if (has_norms()) sum += elements_of(replicated_gradients());
+  for (int layer : layers_of_stage()) {
+    const LayerVolumes& v = volumes(layer);
+    if (v.moe) sum += v.expert_parameters + (has_norms() ? 0 : v.router_parameters);
+  }
+  return sum;
+}
+
 Schedule StepContext::finish() {
   Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
@@ -254,6 +264,15 @@ bool StepContext::keeps_activated() const {
 void StepContext::begin_recomputing(OpId begin) {
   recomputing_ = true;
   recomputing_after_ = begin;
+}
+
+void StepContext::hold_copies(TensorId tensor, Bytes each) {
+  writer_.hold(tensor, 1 + each / size_of(writer_.tensor(tensor).dtype));
+}
+
+void StepContext::wait_for(Phase phase, int layer, TensorId tensor) {
+  if (plan_.graphs == Graphs::All || plan_.host_sync) return;
+  hold_back(add(op(OpKind::HostSync, phase, layer, streams().compute, work(layer).host_sync()), {tensor}, {}));
 }
 
 void StepContext::host_sync(Phase phase, int layer) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/schedule/builder/framework_buffers.hpp"
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace dovetail::builder {
+namespace {
+
+using Shapes = std::set<std::pair<std::int64_t, std::int64_t>>;  // rows and columns of a weight
+
+void add_attention(const Attention& a, const LayerVolumes& v, Shapes& shapes) {
+  shapes.insert({v.hidden, v.context_width});
+  if (a.kind != AttentionKind::Latent) {
+    shapes.insert({v.projected_width, v.hidden});
+    return;
+  }
+  shapes.insert({a.kv_rank + a.rope_size, v.hidden});
+  shapes.insert({v.query_heads * (a.nope_size + a.value_size), a.kv_rank});
+  if (a.q_rank > 0) shapes.insert({a.q_rank, v.hidden});
+  shapes.insert({v.query_width, a.q_rank > 0 ? a.q_rank : v.hidden});
+}
+
+// The first products of a gated part are one.
+void add_ffn(const LayerVolumes& v, std::int64_t columns, Shapes& shapes) {
+  if (columns == 0) return;
+  shapes.insert({(v.expert_gemms - 1) * columns, v.hidden});
+  shapes.insert({v.hidden, columns});
+}
+
+std::int64_t empty_gradients(const StepContext& c) {
+  Shapes shapes;
+  for (const int layer : c.layers_of_stage()) {
+    const LayerVolumes& v = c.volumes(layer);
+    add_attention(c.experiment().model.attention, v, shapes);
+    add_ffn(v, v.ffn_hidden, shapes);
+    if (v.moe) add_ffn(v, v.worked_hidden(), shapes);
+  }
+  if (c.has_head()) shapes.insert({c.ends().words, c.volumes(0).hidden});
+  std::int64_t elements = 0;
+  for (const auto& [rows, columns] : shapes) elements += rows * columns;
+  return elements;
+}
+
+}  // namespace
+
+void add_framework_buffers(StepContext& c) {
+  const Framework& framework = c.experiment().framework;
+  const Bytes element = size_of(c.experiment().workload.dtype);
+  auto elements = static_cast<std::int64_t>(std::ceil(framework.workspace / element));
+  if (framework.empty_weight_gradients && c.training()) elements += empty_gradients(c);
+  if (elements > 0) c.persistent(TensorKind::FrameworkBuffers, c.layers_of_stage().front(), elements);
+}
+
+}  // namespace dovetail::builder
