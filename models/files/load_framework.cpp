@@ -59,6 +59,8 @@ void read_memory(const JsonReader& list, const Options& options, Framework& fram
     if (!applies(each, options, nullptr)) continue;
     framework.empty_weight_gradients |= each.boolean_or("empty_weight_gradients", false);
     framework.workspace += each.quantity_or("workspace", Bytes());
+    framework.fp8_weights += each.number_or("fp8_weights", 0, 0, 1000);
+    framework.fp8_inputs |= each.boolean_or("fp8_inputs", false);
     framework.logits_copies += each.number_or("logits_copies", 0, 0, 1000);
   }
 }

@@ -149,8 +149,6 @@ void require_message_sizes(const Experiment& e) {
   constexpr auto at = "/workload/message_sizes";
   require(e.parallelism.pp == 1 || !e.cluster.network, at,
           "routed is not built yet with pipeline stages on a described network, which {} has", e.cluster.name);
-  require(!e.workload.other_products(), at, "routed is not built yet with workload.products {}",
-          name_in(dtype_names, e.workload.products.value_or(e.workload.dtype)));
   require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
           name_in(gate_kind_names, e.workload.gate.kind));
 }

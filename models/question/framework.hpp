@@ -32,6 +32,9 @@ struct Framework {
   // for each different shape of weights.
   bool empty_weight_gradients = false;
   Bytes workspace;           // of libraries, for as long as the training lasts
+  // With products in fp8: bytes of their weights' copies, for each weight, and whether their inputs are kept in fp8.
+  double fp8_weights = 0;
+  bool fp8_inputs = false;
   double logits_copies = 0;  // of the logits, as bytes for each, beside them while the loss is worked out
 };
 

@@ -76,6 +76,7 @@ struct Workload {
   double clip() const { return clip_gradients.value_or(extent == Extent::Model ? 1 : 0); }
   bool clips() const { return phases == Phases::Training && clip() > 0; }
   DType gradient_dtype() const { return gradients.value_or(dtype); }
+  bool widens_gradients() const { return size_of(gradient_dtype()) > size_of(dtype); }
   // The format of products, where it is another than that of everything else.
   std::optional<DType> other_products() const { return products == dtype ? std::nullopt : products; }
 };

@@ -28,7 +28,7 @@ void OpWork::add_projections(KernelList& kernels, Phase phase) const {
 // Each rank of its own tokens. The small kernels of a projection are those of the one up.
 KernelWork OpWork::down_projection(Phase phase) const {
   const Attention& a = model_.attention;
-  KernelList kernels(products_);
+  KernelList kernels(widens_, products_);
   if (a.q_rank > 0) kernels.add_product(phase, v_.tokens, a.q_rank, v_.hidden);
   kernels.add_product(phase, v_.tokens, a.kv_rank + a.rope_size, v_.hidden);
   KernelWork work = of(kernels);
@@ -90,7 +90,7 @@ bool OpWork::turned_after_norm() const {
 }
 
 KernelWork OpWork::attention(Phase phase) const {
-  KernelList kernels(products_);
+  KernelList kernels(widens_, products_);
   MemoryPasses memory;
   add_projections(kernels, phase);
   add_rotary(memory);
@@ -99,7 +99,7 @@ KernelWork OpWork::attention(Phase phase) const {
 }
 
 KernelWork OpWork::projection(Phase phase) const {
-  KernelList kernels(products_);
+  KernelList kernels(widens_, products_);
   MemoryPasses memory;
   add_projections(kernels, phase);
   if (!turned_after_norm()) add_rotary(memory);
@@ -109,7 +109,7 @@ KernelWork OpWork::projection(Phase phase) const {
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {
-  KernelList kernels;
+  KernelList kernels(widens_);
   MemoryPasses memory;
   add_scores(kernels, phase, memory);
   return of(kernels, memory);
@@ -156,7 +156,7 @@ ExchangeWork OpWork::sum_over_ranks() const {
 }
 
 KernelWork OpWork::core_attention() const {
-  KernelList kernels;
+  KernelList kernels(widens_);
   MemoryPasses memory;
   add_core(kernels, Phase::Forward, memory);
   return of(kernels, memory);

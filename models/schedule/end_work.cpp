@@ -25,7 +25,7 @@ KernelWork EndWork::embedding(Phase phase) const {
 }
 
 KernelWork EndWork::head(Phase phase) const {
-  KernelList kernels;
+  KernelList kernels(gradient_ > size_);
   kernels.add_product(phase, v_.sequence_tokens, ends_.words, v_.hidden);
   KernelWork work;
   for (const KernelUse& kernel : kernels.all()) {

@@ -28,7 +28,8 @@ void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t column
                              std::int64_t groups) {
   if (phase == Phase::Forward) return add(gemm_shape(rows, columns, inner, groups));
   add(gemm_shape(rows, inner, columns, groups));
-  add(as_kind(gemm_shape(inner, columns, rows, groups), KernelKind::WeightGradient));
+  const KernelShape weights = gemm_shape(inner, columns, rows, groups);
+  add(widens_ ? as_kind(weights, KernelKind::WeightGradient) : weights);
 }
 
 KernelWork OpWork::of(const KernelList& kernels, MemoryPasses memory) const {
@@ -65,7 +66,7 @@ KernelWork OpWork::without_norm(KernelWork work, Phase phase) const {
 }
 
 KernelWork OpWork::dense_ffn(Phase phase, bool keeps) const {
-  KernelList kernels(products_);
+  KernelList kernels(widens_, products_);
   for (int i = 1; i < v_.expert_gemms; ++i) kernels.add_product(phase, v_.sequence_tokens, v_.ffn_hidden, v_.hidden);
   kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.ffn_hidden);
   MemoryPasses memory;
@@ -80,7 +81,9 @@ KernelWork OpWork::with_activated(KernelWork work, Phase phase, bool keeps, std:
   const bool gated = v_.expert_gemms == 3;
   if (phase == Phase::Forward || keeps || !gated || !workload_.whole_layers()) return work;
   if (work.memory_traffic == Bytes(0)) work.memory_kernels = 0;
-  work.memory_traffic += static_cast<double>(rows * columns) * size_;
+  const Bytes written = static_cast<double>(rows * columns) * size_;
+  work.memory_traffic += written;
+  if (work.row_traffic > Bytes(0)) work.row_traffic += written;
   return work;
 }
 
@@ -121,7 +124,7 @@ KernelWork OpWork::gate_kernels(Phase phase, Bytes traffic) const {
   if (extensions_.gate != nullptr)
     return phase == Phase::Forward ? stated(extensions_.gate->forward_work(gate_sizes_, v_.tokens), traffic)
                                    : stated(extensions_.gate->backward_work(gate_sizes_, v_.tokens), traffic);
-  KernelList kernels;
+  KernelList kernels(widens_);
   if (v_.projection > 0) {
     kernels.add_product(phase, v_.tokens, v_.projection, v_.hidden);
     kernels.add_product(phase, v_.tokens, v_.experts, v_.projection);
@@ -136,7 +139,7 @@ KernelWork OpWork::gate_kernels(Phase phase, Bytes traffic) const {
 }
 
 KernelWork OpWork::stated(const StatedWork& work, Bytes traffic) const {
-  KernelList kernels;
+  KernelList kernels(widens_);
   for (const MatrixProduct& p : work.products) kernels.add(gemm_shape(p.rows, p.columns, p.inner, p.groups));
   MemoryPasses memory{traffic, traffic > Bytes(0) ? 1 : 0};
   if (work.traffic > Bytes(0)) {
@@ -237,13 +240,23 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
   const std::int64_t tile = std::max(1, plan_.row_tile), padded = (rows + tile - 1) / tile * tile;
   const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
   const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
-  KernelList kernels(products_);
+  KernelList kernels(widens_, products_);
   kernels.add(shape, matrices / gated_matrices, matrices);
   if (phase == Phase::Backward)
-    kernels.add(as_kind(shape, KernelKind::ExpertGradients), matrices / gated_matrices, matrices);
+    kernels.add(widens_ ? as_kind(shape, KernelKind::ExpertGradients) : shape, matrices / gated_matrices, matrices);
   MemoryPasses memory;
-  if (products_) add_casts(phase, experts, runs * rows, matrices, memory);
-  return of(kernels, memory);
+  if (!products_) return of(kernels, memory);
+  add_casts(phase, experts, runs * rows, matrices, memory);
+  KernelWork work = of(kernels, memory);
+  work.row_traffic = std::max(Bytes(1), row_casts(phase, runs * rows, matrices));  // weights are cast whatever the rows
+  return work;
+}
+
+Bytes OpWork::row_casts(Phase phase, std::int64_t rows, int matrices) const {
+  Bytes bytes;
+  for (int i = 0; phase == Phase::Backward && i < matrices; ++i)
+    bytes += cast(rows * (i + 1 == v_.expert_gemms ? v_.hidden : v_.worked_hidden()));
+  return bytes;
 }
 
 // The weights of each matrix are cast, and backward also the gradients that those of the weights are made of.
@@ -321,7 +334,7 @@ ExchangeWork OpWork::mp(Collective kind, std::int64_t width) const {
 }
 
 KernelWork OpWork::mtp_projection(Phase phase) const {
-  KernelList kernels(products_);
+  KernelList kernels(widens_, products_);
   kernels.add_product(phase, v_.sequence_tokens, v_.mtp_parameters / (2 * v_.hidden), 2 * v_.hidden);
   return of(kernels, {});
 }
@@ -407,7 +420,7 @@ ExchangeWork OpWork::collective(Collective kind, GroupKind group, std::int64_t e
 // the weights, if wanted.
 KernelWork OpWork::dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const {
   const std::int64_t slots = v_.experts * v_.capacity;
-  KernelList kernels;
+  KernelList kernels(widens_);
   kernels.add(to_rows ? gemm_shape(slots, v_.hidden, v_.tokens) : gemm_shape(v_.tokens, v_.hidden, slots));
   if (weight_gradient) kernels.add(gemm_shape(v_.tokens, slots, v_.hidden));
   return of(kernels, {static_cast<double>(elements) * size_});

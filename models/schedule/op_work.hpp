@@ -16,7 +16,8 @@ namespace dovetail {
 // The kernels of one op. Products in the backward pass are two: the gradients of the input and of the weights.
 class KernelList {
  public:
-  explicit KernelList(std::optional<DType> dtype = {}) : dtype_(dtype) {}  // of the kernels that are added
+  // `dtype`: of the kernels that are added. `widens`: weight gradients add up in a wider format than their factors.
+  explicit KernelList(bool widens, std::optional<DType> dtype = {}) : widens_(widens), dtype_(dtype) {}
 
   void add(const KernelShape& shape, double times = 1, int launches = 1);
   void add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t groups = 1);
@@ -25,6 +26,7 @@ class KernelList {
   std::span<const KernelUse> all() const { return {kernels_.data(), count_}; }
 
  private:
+  bool widens_;
   std::optional<DType> dtype_;
   std::array<KernelUse, 16> kernels_;
   std::size_t count_ = 0;
@@ -53,6 +55,7 @@ class OpWork {
         writer_(writer),
         workload_(experiment.workload),
         framework_(experiment.framework),
+        widens_(workload_.widens_gradients()),
         products_(workload_.other_products()),
         size_(size_of(workload_.dtype)) {}
 
@@ -139,6 +142,7 @@ class OpWork {
   // reads the workload's format and writes that of products.
   Bytes cast(std::int64_t elements) const;
   void add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const;
+  Bytes row_casts(Phase phase, std::int64_t rows, int matrices) const;  // of the gradients of rows
   bool soft() const { return v_.routing_entries == 0; }
   // The experts' matrices, but `left_out` of them; expert_runs: each matrix by `runs` runs of rows, over the experts.
   KernelWork custom_expert(Phase phase, const ChunkRange& chunk) const;
@@ -155,6 +159,7 @@ class OpWork {
   ScheduleWriter& writer_;
   const Workload& workload_;
   const Framework& framework_;
+  bool widens_;                    // weight gradients add up in a wider format than their factors
   std::optional<DType> products_;  // where products have a format of their own
   Bytes size_;                     // of an element
 };

@@ -316,7 +316,14 @@ TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elemen
   Tensor t = tensor(kind, layer, elements);
   t.chunk = static_cast<std::int16_t>(chunk);
   t.gradient = gradient;
+  if (!gradient && kept_in_fp8(kind)) t.held = size_of(DType::Fp8) / size_of(t.dtype);
   return writer_.add_tensor(t);
+}
+
+// The inputs of products that their backward pass reads.
+bool StepContext::kept_in_fp8(TensorKind kind) const {
+  if (!experiment_.framework.fp8_inputs || !experiment_.workload.other_products()) return false;
+  return kind == TensorKind::NormedInput || kind == TensorKind::FfnActivated;
 }
 
 TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {

@@ -149,6 +149,7 @@ class StepContext {
   const RowCountIds& row_counts(int layer) const { return row_counts_[count_place(layer)]; }
   RowCountIds& row_counts(int layer) { return row_counts_[count_place(layer)]; }
   ScheduleWriter& writer() { return writer_; }
+  bool kept_in_fp8(TensorKind kind) const;
   void hold_copies(TensorId tensor, Bytes each);  // further ones of the framework, of so many bytes an element
   void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
 
