@@ -77,7 +77,7 @@ struct ExperimentParts {
   WorkloadDefaults defaults;
   Model model;
   Shared<Calibration> calibration;
-  Framework framework;
+  TrainingFramework framework;
 };
 ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,

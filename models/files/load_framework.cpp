@@ -54,7 +54,7 @@ FrameworkPasses read_passes(const JsonReader& list, const Options& options) {
   return passes;
 }
 
-void read_memory(const JsonReader& list, const Options& options, Framework& framework) {
+void read_memory(const JsonReader& list, const Options& options, TrainingFramework& framework) {
   for (const JsonReader& each : list.elements()) {
     if (!applies(each, options, nullptr)) continue;
     framework.empty_weight_gradients |= each.boolean_or("empty_weight_gradients", false);
@@ -123,7 +123,7 @@ HostProfile read_host(const JsonReader& json, const Options& options) {
 
 FrameworkParts read_framework(const JsonReader& json) {
   FrameworkParts parts;
-  Framework& framework = parts.framework;
+  TrainingFramework& framework = parts.framework;
   framework.name = json.string("name");
   framework.source = json.string_or("source", "");
   const Options options = read_options(json);

@@ -15,9 +15,9 @@ Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
 Provenance read_provenance(const JsonReader& json);
 Model read_model(const JsonReader& json);
 Calibration read_calibration(const JsonReader& json);
-// What a framework does in a step, and the work of its host, which is a cost.
+// The deeds of a framework in a step, and the work of its host, which is a cost.
 struct FrameworkParts {
-  Framework framework;
+  TrainingFramework framework;
   HostProfile host;
 };
 FrameworkParts read_framework(const JsonReader& json);

@@ -5,7 +5,6 @@
 #include <array>
 #include <optional>
 
-#include "models/price/calibration.hpp"
 #include "models/schedule/launches.hpp"
 #include "models/schedule/op_table.hpp"
 
@@ -122,8 +121,8 @@ struct HostPlace {
   bool begun = false, in_graph = false;
 };
 
-IdVector<OpId, Seconds> host_times(const Schedule& s, const HostCost& host, const HostSizes& sizes) {
-  const HostProfile& profile = host.profile;
+IdVector<OpId, Seconds> host_times(const Schedule& s, const HostProfile& profile, HostPace pace,
+                                   const HostSizes& sizes) {
   const HostTable table(s, profile, sizes);
   const HostWork step = of_sizes(profile.step, sizes), forward = of_sizes(profile.forward_pass, sizes),
                  backward = of_sizes(profile.backward_pass, sizes);
@@ -144,7 +143,7 @@ IdVector<OpId, Seconds> host_times(const Schedule& s, const HostCost& host, cons
     if (passes.begins(op, rank_class) && s.graphs != Graphs::All)
       work += op.pass() == Phase::Forward ? forward : backward;
     place = {true, captured};
-    times.push_back(host.pace * work.work + work.kernels * host.launch);
+    times.push_back(pace.work * work.work + work.kernels * pace.launch);
   }
   return times;
 }

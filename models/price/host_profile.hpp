@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training framework does on the host for the ops of a step, beside launching their kernels: calls of library
+// The work of a training framework on the host for the ops of a step, beside launching their kernels: calls of library
 // layers and of operators, nodes of the backward pass, hooks, calls of collectives.
 //   time of an op = pace x (sum over its operations of count x time) + launches x launch
 // The counts are read off the framework's code, and the times of an operation are those of one processor
@@ -27,7 +27,7 @@ struct HostWork {
   }
 };
 
-// Of an op, by the sizes of its question.
+// The work of an op by the sizes of its question.
 struct SizedHostWork {
   HostWork once;
   HostWork each_expert;  // of the rank
@@ -40,7 +40,7 @@ struct HostSizes {
 };
 HostSizes host_sizes(const Experiment& experiment);
 
-// Which schedules an entry is of.
+// The schedules that an entry is of.
 enum class HostCase : std::uint8_t { Routed, Padded, Deduplicated, NotDeduplicated };
 inline constexpr Names<HostCase, 4> host_case_names{{{"routed", HostCase::Routed},
                                                      {"padded", HostCase::Padded},
@@ -66,10 +66,16 @@ struct HostProfile {
   bool empty() const { return entries.empty(); }
 };
 
-// What the host of each rank class takes to issue the ops, with the schedule's graphs. Captured ops that follow one
+// How fast a host is: the time of a launch, and the time of a framework's work by that in its profile.
+struct HostPace {
+  Seconds launch;
+  double work = 1;
+};
+
+// The time that the host of each rank class takes to issue the ops, with the schedule's graphs. Captured ops that follow one
 // another in the program of a rank class are one graph: its first op has its one launch, and the others take nothing.
 // Ops of kinds that no entry knows have the launches of launches_of() alone.
-struct HostCost;
-IdVector<OpId, Seconds> host_times(const Schedule& schedule, const HostCost& host, const HostSizes& sizes);
+IdVector<OpId, Seconds> host_times(const Schedule& schedule, const HostProfile& profile, HostPace pace,
+                                   const HostSizes& sizes = {});
 
 }  // namespace dovetail

@@ -18,7 +18,7 @@ class KernelPrices {
  public:
   // Throws InputError where the calibration has no GEMM cost for `dtype`. `products`: the format of products that name
   // it (KernelUse::dtype), for which costs or a table of products must be known. The calibration must live as long.
-  // Where `sustained`, kernels are as slow as in a training that lasts.
+  // `sustained`: kernels are as slow as in a training that lasts.
   KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {}, bool sustained = false);
 
   // `row_share`: of the rows of each shape, those that there are. The launches are fixed.

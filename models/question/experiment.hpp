@@ -32,7 +32,7 @@ struct Experiment {
   Parallelism parallelism;
   std::vector<SpeedEvent> events = {};
   Overlap overlap = Overlap::Interfering;
-  Framework framework = {};
+  TrainingFramework framework = {};
   Extensions extensions = {};  // sub-modules of the user's own program; no file has them
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training framework does in a step beside the work of the model: passes over gradients and weights, waits, and
+// The share of a training framework in a step, beside the work of the model: passes over gradients and weights, waits, and
 // memory of its own. The figures are read off its code (data/frameworks). Its work on the host is
 // price/host_profile.hpp.
 #pragma once
@@ -17,7 +17,7 @@ struct FrameworkPasses {
   double logits = 0;     // of the logits, by the loss in both passes; 0: a kernel that reads them twice and writes once
 };
 
-struct Framework {
+struct TrainingFramework {
   std::string name;  // empty: none, and nothing of what follows
   std::string source;
   FrameworkPasses passes;

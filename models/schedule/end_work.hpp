@@ -35,7 +35,7 @@ class EndWork {
 
   const EndVolumes& ends_;
   const LayerVolumes& v_;
-  const Framework& framework_;
+  const TrainingFramework& framework_;
   ScheduleWriter& writer_;
   Bytes size_, gradient_;  // of an element, and of one of a gradient
 };

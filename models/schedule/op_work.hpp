@@ -158,7 +158,7 @@ class OpWork {
   ExpertSizes expert_sizes_;
   ScheduleWriter& writer_;
   const Workload& workload_;
-  const Framework& framework_;
+  const TrainingFramework& framework_;
   bool widens_;                    // weight gradients add up in a wider format than their factors
   std::optional<DType> products_;  // where products have a format of their own
   Bytes size_;                     // of an element

@@ -43,7 +43,7 @@ std::int64_t empty_gradients(const StepContext& c) {
   return elements;
 }
 
-// Of matrices; not of embedding and output head, whose products stay in the workload's format.
+// The weights of matrices; not those of embedding and output head, whose products stay in the workload's format.
 std::int64_t product_weights(const StepContext& c) {
   std::int64_t sum = 0;
   for (const int layer : c.layers_of_stage()) sum += c.volumes(layer).dense_parameters + c.volumes(layer).expert_parameters;
@@ -53,7 +53,7 @@ std::int64_t product_weights(const StepContext& c) {
 }  // namespace
 
 void add_framework_buffers(StepContext& c) {
-  const Framework& framework = c.experiment().framework;
+  const TrainingFramework& framework = c.experiment().framework;
   const Bytes element = size_of(c.experiment().workload.dtype);
   auto elements = static_cast<std::int64_t>(std::ceil(framework.workspace / element));
   if (framework.empty_weight_gradients && c.training()) elements += empty_gradients(c);

@@ -9,6 +9,7 @@
 #include "models/plan/plan_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/host_profile.hpp"
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
@@ -26,9 +27,10 @@ Plan with(Graphs graphs, int degree = 1) {
   return plan;
 }
 
-int launches(const Experiment& e, const Plan& plan) {
-  const auto all = host_launches(build_schedule(e, plan));
-  return std::reduce(all.begin(), all.end());
+// A host that takes a second for each launch, and nothing else.
+double launches(const Experiment& e, const Plan& plan) {
+  const auto all = host_times(build_schedule(e, plan), {}, {Seconds(1)});
+  return std::reduce(all.begin(), all.end()).value();
 }
 
 Seconds step(const Experiment& e, const Plan& plan) {

@@ -182,11 +182,14 @@ TEST_CASE("products in fp8 cast their right factors in passes of their own") {
 }
 
 TEST_CASE("products backward have the shapes of the gradients of the input and of the weights") {
-  KernelList kernels;
-  kernels.add_product(Phase::Backward, 3, 5, 7);  // forward C[3, 5] = A[3, 7] B[7, 5]
-  REQUIRE(kernels.all().size() == 2);
-  CHECK(kernels.all()[0].shape == gemm_shape(3, 7, 5));
-  CHECK(kernels.all()[1].shape == gemm_shape(7, 5, 3));
+  for (const bool widens : {false, true}) {
+    KernelList kernels(widens);
+    kernels.add_product(Phase::Backward, 3, 5, 7);  // forward C[3, 5] = A[3, 7] B[7, 5]
+    REQUIRE(kernels.all().size() == 2);
+    CHECK(kernels.all()[0].shape == gemm_shape(3, 7, 5));
+    const KernelKind kind = widens ? KernelKind::WeightGradient : KernelKind::Gemm;
+    CHECK(kernels.all()[1].shape == as_kind(gemm_shape(7, 5, 3), kind));
+  }
 }
 
 TEST_CASE("layers that are alike share their list of kernels") {
