@@ -56,14 +56,16 @@ std::string list_of_tables() {
                             fmt::join(known_names("steps"), ", "));
 }
 
-// What was asked for: ids of tables, and names of files of steps. Without either all tables.
+// The ids of tables and the names of files of steps that were asked for. Without either: all tables.
 struct AskedTables {
   std::vector<std::string> tables, steps;
 };
 AskedTables asked_for(const ReproduceOptions& options) {
   AskedTables asked;
+  std::vector<std::string> known = reproduced_ids();
+  known.emplace_back(all_steps);
   for (const std::string& id : options.ids)
-    if (id != all_steps)
+    if (choose("id", id, known) + 1 < known.size())
       asked.tables.push_back(id);
     else if (asked.steps.empty())
       asked.steps = known_names("steps");

@@ -27,8 +27,7 @@ namespace {
 const InputKind steps_input{"steps", "steps"};
 
 // Keys of a question that may name files.
-constexpr std::array<std::string_view, 5> keys_of_files{"cluster", "model", "calibration", "experiment",
-                                                        "workload.routing.trace"};
+constexpr std::array<std::string_view, 4> keys_of_files{"cluster", "model", "calibration", "workload.routing.trace"};
 
 MeasuredStep read_step(const JsonReader& json) {
   MeasuredStep step;
@@ -61,8 +60,20 @@ StepsTable read_steps(const std::string& path, const JsonReader& json) {
 }
 
 // "key=value" as users write it: texts without quotes.
-std::string as_written(const std::string& key, const nlohmann::json& value) {
+std::string as_written(std::string_view key, const nlohmann::json& value) {
   return fmt::format("{}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+// The names as they are, once their files are found; else an InputError.
+std::string known_experiment(std::string name) {
+  FilesRead files;
+  read_input(experiment_input, name, files);
+  return name;
+}
+std::string known_system(std::string name) {
+  FilesRead files;
+  load_system(name, files);
+  return name;
 }
 
 // "data/steps/x.json" for a shipped file, wherever the data lies.
@@ -71,7 +82,7 @@ std::string shipped_name(const std::string& file) {
   return file.starts_with(folder) ? "data/" + file.substr(folder.size()) : file;
 }
 
-// What two steps have in common that differ in nothing but how they were run.
+// Two steps that differ in nothing but how they were run have this in common.
 std::string job_of(const Experiment& e, double tokens) {
   const Model& m = e.model;
   return fmt::format("{} {} {} {} {} {} {}", m.name, e.workload.layers, m.hidden, m.experts, e.workload.top_k,
@@ -106,15 +117,17 @@ Options StepsFile::options_of(std::size_t step, const Options& options) const {
   asked.draws = options.draws;
   asked.seed = options.seed;
   for (const auto& [key, value] : settings_of(step)) {
-    const bool of_file = std::ranges::find(keys_of_files, key) != keys_of_files.end() && value.value().is_string();
-    const nlohmann::json named = of_file ? nlohmann::json(beside_it(value.string())) : value.value();
-    if (key == "experiment")
-      asked.request.file = named.get<std::string>();
-    else
-      at_place_of(value, [&] { take_setting(as_written(key, named), asked.request); });
+    at_place_of(value, [&, key = std::string_view(key), value = value] {
+      if (key == "experiment")
+        asked.request.file = known_experiment(beside_it(value.string()));
+      else if (value.value().is_string() && std::ranges::find(keys_of_files, key) != keys_of_files.end())
+        take_setting(as_written(key, beside_it(value.string())), asked.request);
+      else
+        take_setting(as_written(key, value.value()), asked.request);
+    });
   }
   if (const auto system = json.find("system"))
-    asked.systems = {beside_it(system->string())};
+    asked.systems = {at_place_of(*system, [&] { return known_system(beside_it(system->string())); })};
   else if (!has_whole_plan(asked.request))
     json.fail("no system, expected the name of the one that ran these steps");
   return asked;

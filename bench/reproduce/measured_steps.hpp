@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured steps as data/steps has them, each predicted as `dovetail simulate` would predict the question that states it.
+// Measured steps as data/steps has them, each predicted as `dovetail simulate` would predict the question that states
+// it.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -20,8 +21,8 @@ class StepsFile {
   const StepsTable& table() const { return table_; }
   std::size_t steps() const { return table_.steps.size(); }
 
-  // Fills in the prediction of one step by the analytic model, with its range in as many draws as `options` say. What it
-  // reads is added to `files`. Throws InputError at the place of what cannot be asked.
+  // Fills in the prediction of one step by the analytic model, with its range in as many draws as `options` say. The
+  // files that it reads are added to `files`. Throws InputError at the place of what cannot be asked.
   void predict_step(std::size_t step, const Options& options, FilesRead& files);
 
  private:

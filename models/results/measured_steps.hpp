@@ -24,10 +24,10 @@ struct MeasuredStep {
   Bytes predicted_peak;
   std::optional<StepRange> range;  // ratios to `predicted`; none: it was not asked for
 };
-double step_error(const MeasuredStep& step);                    // predicted / measured - 1
-std::optional<double> peak_error(const MeasuredStep& step);     // the same of the memory; none: it was not measured
-std::optional<bool> range_holds(const MeasuredStep& step);      // whether `measured` lies in it; none: there is none
-Seconds range_low(const MeasuredStep& step);                    // `predicted` where there is no range
+double step_error(const MeasuredStep& step);                 // predicted / measured - 1
+std::optional<double> peak_error(const MeasuredStep& step);  // the same of the memory; none: it was not measured
+std::optional<bool> range_holds(const MeasuredStep& step);   // whether `measured` lies in it; none: there is none
+Seconds range_low(const MeasuredStep& step);                 // `predicted` where there is no range
 Seconds range_high(const MeasuredStep& step);
 
 // A step of the source that no question here states.
@@ -62,8 +62,8 @@ std::vector<StepsSummary> summarise(std::span<const StepsTable> tables);
 struct InfluentialCost {
   std::string cost;
   Origin origin = Origin::Assumed;
-  double within = 1;        // the cost is known within this factor
-  int steps = 0;            // among whose most important costs it is
+  double within = 1;          // the cost is known within this factor
+  int steps = 0;              // among whose most important costs it is
   double fast = 1, slow = 1;  // means over these of the step's ratio while the cost is at an end of its range
 };
 // The five that matter most, or fewer: by the sum over all steps of how wide each makes the step's range.

@@ -60,12 +60,9 @@ Json step_json(const MeasuredStep& step) {
 }
 
 Json cost_json(const InfluentialCost& cost) {
-  return {{"cost", cost.cost},
-          {"origin", name_in(origin_names, cost.origin)},
-          {"within", cost.within},
-          {"steps", cost.steps},
-          {"low", number(cost.fast)},
-          {"high", number(cost.slow)}};
+  return {{"cost", cost.cost},        {"origin", name_in(origin_names, cost.origin)},
+          {"within", cost.within},    {"steps", cost.steps},
+          {"low", number(cost.fast)}, {"high", number(cost.slow)}};
 }
 
 Json steps_table_json(const StepsTable& table) {

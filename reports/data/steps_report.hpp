@@ -23,15 +23,22 @@ void write_steps_html(std::ostream& out, StepsTables tables);  // sections of a 
 
 // A step, a source's summary and a cost as people read them: a heading for each column but the first, which is the
 // name, and the cells.
-inline constexpr std::array step_headings{"measured\nms", "predicted\nms",      "error\n%",            "90 %\nrange ms", "holds\nit",
-                                          "measured\npeak GiB", "predicted\npeak GiB", "error\n%"};
+inline constexpr std::array step_headings{"measured\nms",        "predicted\nms", "error\n%",
+                                          "90 %\nrange ms",      "holds\nit",     "measured\npeak GiB",
+                                          "predicted\npeak GiB", "error\n%"};
 std::vector<std::string> cells_of(const MeasuredStep& step);
-inline constexpr std::array steps_summary_headings{
-    "\nsteps",           "not\nstated",       "mean\n|error|", "median\n|error|", "mean\nerror", "pairs in\nright order",
-    "rank cor-\nrelation", "in 90 %\nrange", "peak, mean\n|error|"};
+inline constexpr std::array steps_summary_headings{"\nsteps",
+                                                   "not\nstated",
+                                                   "mean\n|error|",
+                                                   "median\n|error|",
+                                                   "mean\nerror",
+                                                   "pairs in\nright order",
+                                                   "rank cor-\nrelation",
+                                                   "in 90 %\nrange",
+                                                   "peak, mean\n|error|"};
 std::vector<std::string> cells_of(const StepsSummary& summary);
-inline constexpr std::array cost_headings{"known\nfrom", "within\nx", "among the\ntop of", "step, if the\ncost is low, %",
-                                          "\nhigh, %"};
+inline constexpr std::array cost_headings{"known\nfrom", "within\nx", "among the\ntop of",
+                                          "step, if the\ncost is low, %", "\nhigh, %"};
 std::vector<std::string> cells_of(const InfluentialCost& cost, const StepsTable& table);
 
 // Sentences that explain the columns.

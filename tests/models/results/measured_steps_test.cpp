@@ -45,8 +45,8 @@ TEST_CASE("the summary of a source") {
   table.id = "a";
   // Errors +.1, -.2, 0 and -.5: mean of their sizes .2, median (.1 + .2) / 2, signed mean -.15.
   table.steps = {step(10, 11), step(20, 16), step(15, 15, 1), step(30, 15, 1)};
-  table.steps[0].range = range(.8, 1.2);   // 8.8 to 13.2 holds 10
-  table.steps[1].range = range(.8, 1.2);   // 12.8 to 19.2 does not hold 20
+  table.steps[0].range = range(.8, 1.2);  // 8.8 to 13.2 holds 10
+  table.steps[1].range = range(.8, 1.2);  // 12.8 to 19.2 does not hold 20
   table.steps[3].measured_peak = Bytes(4);
   table.steps[3].predicted_peak = Bytes(3);
   table.not_stated = {{"b", "why"}};
