@@ -25,8 +25,8 @@ namespace {
 std::string steps_file(const std::string& steps, const std::string& system = R"("system": "megatron_lm")") {
   return R"({"title": "t", "source": "s", )" + system + R"(, "question": {"cluster": "dgx-h100", "nodes": 1,
   "model": "olmoe-1b-7b", "workload.layers": 1, "tp": 1, "mbs": 1, "gbs": 8, "workload.sequence": 1024},
-  "steps": [)" + steps +
-         "]}";
+  "steps": [)" +
+         steps + "]}";
 }
 
 StepsTable predicted_steps(const std::string& name, std::size_t most = 1000, int draws = 0) {
@@ -102,7 +102,9 @@ TEST_CASE("a steps file names the system") {
 }
 
 TEST_CASE("what is wrong in a steps file is refused at its place") {
-  const auto of_step = [](const std::string& rest) { return refusal_of_steps(steps_file(R"({"name": "a", )" + rest + "}")); };
+  const auto of_step = [](const std::string& rest) {
+    return refusal_of_steps(steps_file(R"({"name": "a", )" + rest + "}"));
+  };
   CHECK(of_step(R"("step": "1 s")") == "accepted");
   CHECK_THAT(of_step(R"("step": 3)"), StartsWith("own.json:3:35: /steps/0/step: expected a string"));
   CHECK_THAT(of_step(R"("step": "0 s")"), StartsWith("own.json:3:35: /steps/0/step: expected more than zero"));
@@ -112,14 +114,16 @@ TEST_CASE("what is wrong in a steps file is refused at its place") {
              StartsWith("own.json:3:52: /steps/1/name: \"a\" twice, expected once"));
   const auto of_question = [&](const std::string& q) { return of_step("\"question\": {" + q + R"(}, "step": "1 s")"); };
   CHECK_THAT(of_question(R"("cp": 2)"), StartsWith("own.json:3:46: /steps/0/question/cp: 2: context parallelism"));
-  CHECK_THAT(of_question(R"("cluster": "dgx-h10")"), Contains("/steps/0/question/cluster: unknown cluster \"dgx-h10\""));
+  CHECK_THAT(of_question(R"("cluster": "dgx-h10")"),
+             Contains("/steps/0/question/cluster: unknown cluster \"dgx-h10\""));
   CHECK_THAT(of_question(R"("plan.recomptue": "full")"), Contains("/steps/0/question/plan.recomptue: unknown key"));
   CHECK_THAT(of_question(R"("plan.all_to_all": "allgather")"), Contains("/steps/0/question/plan.all_to_all: "));
   CHECK_THAT(of_question(R"("experiment": 3)"), Contains("/steps/0/question/experiment: expected a string"));
   CHECK_THAT(of_question(R"("experiment": "no")"), Contains("/steps/0/question/experiment: unknown experiment \"no\""));
   CHECK_THAT(of_question(R"("parallelism.mp": 2)"), StartsWith("own.json:3:13: /steps/0: --set tp=1 contradicts"));
-  // Of the question that all steps share, at its place there.
-  CHECK_THAT(of_question(R"("nodes": 3)"), StartsWith("own.json:2:64: /question/gbs: 8 samples do not divide over dp 24"));
+  // The question that all steps share is named at its own place.
+  CHECK_THAT(of_question(R"("nodes": 3)"),
+             StartsWith("own.json:2:75: /question/gbs: 8 samples do not divide over dp 24"));
   CHECK_THAT(refusal_of_steps(steps_file(R"({"name": "a", "step": "1 s"})", R"("system": "megatron")")),
              StartsWith("own.json:1:41: /system: unknown system \"megatron\""));
   CHECK_THAT(refusal_of_steps(R"({"title": "t", "source": "s", "steps": []})"), Contains("/steps: "));
@@ -156,8 +160,9 @@ TEST_CASE("measured steps as JSON follow the schema, as CSV they have a line eac
   CHECK_THAT(page.str(), Contains("<h1>Measured steps beside predictions</h1>") && Contains("<section id=\"own\">") &&
                              Contains("<small>n</small>") && Contains("not stated: d: w"));
   reports::write_table(text, reproduction, false);
-  CHECK_THAT(text.str(), Contains("measured steps") && Contains("90 % of 20 draws") && Contains("costs that matter most") &&
-                             Contains("not stated: d: w") && !Contains("targets met"));
+  CHECK_THAT(text.str(), Contains("measured steps") && Contains("90 % of 20 draws") &&
+                             Contains("costs that matter most") && Contains("not stated: d: w") &&
+                             !Contains("targets met"));
 }
 
 TEST_CASE("every shipped file of measured steps can be asked, and says why others are not") {
