@@ -24,10 +24,11 @@ _dovetail() {
       --model) words=$(_dovetail_names "$program" models) ;;
       --calibration) words=$(_dovetail_names "$program" calibrations) ;;
       --set) words=$("$program" plan --knobs 2>/dev/null | sed -n '/^rules/q; s/^  \([a-z_]\+\) .*/plan.\1=/p') ;;
+      --steps) words=$(_dovetail_names "$program" steps) ;;
       --system | --systems) words=$(_dovetail_names "$program" systems) ;;
       --*) words=$("$program" "$command" --help 2>/dev/null | sed -n "s/^  ${previous} \([a-z]\+|[a-z|]*\) .*/\1/p" | tr '|' ' ') ;;
     esac
-    [ "$command" = reproduce ] && [ -z "$words" ] && words=$(_dovetail_names "$program" published)
+    [ "$command" = reproduce ] && [ -z "$words" ] && words="$(_dovetail_names "$program" published) steps"
     case $current in
       -*) words=$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(-[-a-zA-Z,]*\).*/\1/p' | tr ',' ' ') ;;
     esac

@@ -21,7 +21,8 @@ constexpr std::array<pair<string_view, Format>, 3> format_names{
 constexpr std::array<pair<string_view, Colour>, 3> colour_names{
     {{"auto", Colour::Auto}, {"always", Colour::Always}, {"never", Colour::Never}}};
 
-// A setting in our names; the request remembers how the user wrote it.
+}  // namespace
+
 void take_setting(const std::string& written, ExperimentRequest& request) {
   request.esp_follows_mp |= sets_tensor_parallelism(written);
   for (const std::string& setting : without_megatron_names(written)) {
@@ -29,8 +30,6 @@ void take_setting(const std::string& written, ExperimentRequest& request) {
     if (setting != written) request.written.insert_or_assign(setting, written);
   }
 }
-
-}  // namespace
 
 void add_experiment_options(CLI::App& app, Options& options) {
   ExperimentRequest& request = options.request;

@@ -31,6 +31,10 @@ struct Options {
   Talk talk() const { return quiet ? Talk::Quiet : verbose ? Talk::Verbose : Talk::Normal; }
 };
 
+// Takes "key=value" into the request as --set does: Megatron-LM's names become ours, and the request remembers how it
+// was written.
+void take_setting(const std::string& written, ExperimentRequest& request);
+
 // How many systems and plans a command takes.
 enum class Systems { One, Many };
 

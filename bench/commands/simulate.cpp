@@ -9,9 +9,9 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/backends.hpp"
-#include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/notes.hpp"
+#include "bench/pipeline/predict.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
@@ -70,11 +70,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   const Question question = load_question(options);
   const Outputs outputs(options, question.files);
-  const Candidate& candidate = question.candidates.front();
-  Evaluation evaluation(question, *backend);
-  const planners::PlanChoice choice = evaluation.choose(candidate);
-  Report report{"simulate", question.experiment, {}, {}, {}, question.notes};
-  report.results.push_back(evaluation.evaluate(candidate, choice));
+  Report report = predict(question, *backend);
   add_limits(report);
   add_figures(report);
   add_step_ranges(options, report);

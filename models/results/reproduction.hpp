@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published tables beside ours, as `dovetail reproduce` finds them out. Reports print it.
+// Published tables and measured steps beside ours, as `dovetail reproduce` finds them out. Reports print it.
 #pragma once
 #include <array>
 #include <optional>
@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/results/measured_steps.hpp"
 #include "models/results/result.hpp"
 
 namespace dovetail {
@@ -74,6 +75,7 @@ struct ReproducedTable {
 
 struct Reproduction {
   std::vector<ReproducedTable> tables;
+  std::vector<StepsTable> steps;
   RunProvenance provenance;
 };
 int count(const ReproducedTable& table, Verdict verdict);

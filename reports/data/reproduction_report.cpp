@@ -9,6 +9,7 @@
 
 #include "models/base/names.hpp"
 #include "reports/data/json_values.hpp"
+#include "reports/data/steps_report.hpp"
 #include "reports/text/csv.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
@@ -165,7 +166,9 @@ Json to_json(const Reproduction& reproduction) {
           {"kind", "reproduction"},
           {"provenance", provenance_json(reproduction.provenance)},
           {"summary", summary_json(reproduction)},
-          {"tables", std::move(tables)}};
+          {"tables", std::move(tables)},
+          {"steps_summary", steps_summary_json(reproduction.steps)},
+          {"steps", steps_json(reproduction.steps)}};
 }
 
 void write_json(std::ostream& out, const Reproduction& reproduction) {
@@ -173,6 +176,7 @@ void write_json(std::ostream& out, const Reproduction& reproduction) {
 }
 
 void write_csv(std::ostream& out, const Reproduction& reproduction) {
+  if (reproduction.tables.empty()) return write_steps_csv(out, reproduction.steps);
   out << "id,name,unit,published,ours,error,target,bound,fitted_constants,verdict\n";
   const auto text = [](const std::optional<TableValue>& value) {
     if (!value) return std::string();
@@ -231,30 +235,33 @@ void write_summary(std::ostream& out, const Reproduction& reproduction, bool col
   out << '\n';
 }
 
+void write_values(std::ostream& out, const ReproducedTable& table, bool colour) {
+  out << inked(wrapped(fmt::format("{}: {}", table.id, printable(table.title)), 100, 2), Ink::Bold, colour) << '\n';
+  out << wrapped("  " + printable(table.source), 100, 2) << "\n\n";
+  TextTable rows({"", "unit", "published", "ours", "error", "target", "fitted\nconstants", ""});
+  for (const ReproducedValue& value : table.values) add_row(rows, value);
+  out << rows.text(colour);
+  for (const FittedConstant& constant : table.fitted)
+    out << wrapped(fmt::format("  fitted to this table: {}, {} in {}", printable(constant.name),
+                               printable(constant.value), printable(constant.file)),
+                   100, 4)
+        << '\n';
+  for (const SharedConstant& c : table.shared)
+    out << wrapped(fmt::format("  fitted to {}: {}, {} in {}", printable(c.from), printable(c.name), printable(c.value),
+                               printable(c.file)),
+                   100, 4)
+        << '\n';
+  for (const std::string& note : table.notes) out << wrapped("  - " + printable(note), 100, 4) << '\n';
+  out << '\n';
+}
+
 }  // namespace
 
 void write_table(std::ostream& out, const Reproduction& reproduction, bool colour) {
-  write_summary(out, reproduction, colour);
-  for (const ReproducedTable& table : reproduction.tables) {
-    out << inked(wrapped(fmt::format("{}: {}", table.id, printable(table.title)), 100, 2), Ink::Bold, colour) << '\n';
-    out << wrapped("  " + printable(table.source), 100, 2) << "\n\n";
-    TextTable rows({"", "unit", "published", "ours", "error", "target", "fitted\nconstants", ""});
-    for (const ReproducedValue& value : table.values) add_row(rows, value);
-    out << rows.text(colour);
-    for (const FittedConstant& constant : table.fitted)
-      out << wrapped(fmt::format("  fitted to this table: {}, {} in {}", printable(constant.name),
-                                 printable(constant.value), printable(constant.file)),
-                     100, 4)
-          << '\n';
-    for (const SharedConstant& c : table.shared)
-      out << wrapped(fmt::format("  fitted to {}: {}, {} in {}", printable(c.from), printable(c.name),
-                                 printable(c.value), printable(c.file)),
-                     100, 4)
-          << '\n';
-    for (const std::string& note : table.notes) out << wrapped("  - " + printable(note), 100, 4) << '\n';
-    out << '\n';
-  }
-  out << describe_verdicts(reproduction) << '\n';
+  if (!reproduction.tables.empty()) write_summary(out, reproduction, colour);
+  for (const ReproducedTable& table : reproduction.tables) write_values(out, table, colour);
+  if (!reproduction.steps.empty()) write_steps_table(out, reproduction.steps, colour);
+  if (!reproduction.tables.empty()) out << describe_verdicts(reproduction) << '\n';
 }
 
 }  // namespace dovetail::reports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published tables beside ours: for a terminal, as the public file data/schemas/reproduction.schema.json, as
-// comma-separated values, and as a page.
+// Published tables and measured steps beside ours: for a terminal, as the public file
+// data/schemas/reproduction.schema.json, as comma-separated values, and as a page.
 #pragma once
 #include <array>
 #include <iosfwd>
@@ -10,11 +10,11 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* reproduction_schema_version = "1.1";
+inline constexpr const char* reproduction_schema_version = "1.2";
 
 nlohmann::ordered_json to_json(const Reproduction& reproduction);
 void write_json(std::ostream& out, const Reproduction& reproduction);
-void write_csv(std::ostream& out, const Reproduction& reproduction);
+void write_csv(std::ostream& out, const Reproduction& reproduction);  // of tables, or where there are none of steps
 void write_table(std::ostream& out, const Reproduction& reproduction, bool colour);
 void write_html(std::ostream& out, const Reproduction& reproduction);
 

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "models/base/errors.hpp"
+#include "models/results/rank_correlation.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -24,10 +25,6 @@ using Random = std::mt19937_64;
 
 std::size_t index_below(Random& random, std::size_t count) {
   return random() % count;
-}
-
-double mean(std::span<const double> values) {
-  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
 Estimate interval(double value, std::vector<double> resampled) {
@@ -60,20 +57,6 @@ Estimate mean_over_cells(const Validation& validation,
   for (std::size_t i = 0; i < resamples; ++i)
     resampled.push_back(mean_of([&](std::size_t) { return index_below(random, values.size()); }));
   return interval(mean_of([](std::size_t i) { return i; }), std::move(resampled));
-}
-
-std::vector<double> ranks(std::span<const double> values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
-  std::vector<double> ranks(values.size());
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t last = first;
-    while (last < order.size() && values[order[last]] == values[order[first]]) ++last;
-    for (std::size_t i = first; i < last; ++i) ranks[order[i]] = static_cast<double>(first + last - 1) / 2;
-    first = last;
-  }
-  return ranks;
 }
 
 double median(std::vector<double> values) {
@@ -110,19 +93,6 @@ int largest_degree(const Plan& plan) {
 }
 
 }  // namespace
-
-double rank_correlation(std::span<const double> a, std::span<const double> b) {
-  check(a.size() == b.size() && !a.empty(), "ranks of lists of different length");
-  const std::vector<double> rank_a = ranks(a), rank_b = ranks(b);
-  const double middle = mean(rank_a);
-  double covariance = 0, variance_a = 0, variance_b = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    covariance += (rank_a[i] - middle) * (rank_b[i] - middle);
-    variance_a += (rank_a[i] - middle) * (rank_a[i] - middle);
-    variance_b += (rank_b[i] - middle) * (rank_b[i] - middle);
-  }
-  return covariance / std::sqrt(variance_a * variance_b);
-}
 
 Estimate mean_error(const Validation& validation) {
   return mean_over_cells(validation, [](const ValidationCell& cell) {

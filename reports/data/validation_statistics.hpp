@@ -3,7 +3,6 @@
 // resamples.
 #pragma once
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +14,6 @@ namespace dovetail::reports {
 struct Estimate {
   double value = 0, low = 0, high = 0;
 };
-
-// Spearman's rank correlation; ties share their mean rank. NaN where either side is constant.
-double rank_correlation(std::span<const double> a, std::span<const double> b);
 
 // |predicted / measured - 1|: the mean over all plans; resampled by cell, whose plans err together.
 Estimate mean_error(const Validation& validation);

@@ -5,6 +5,7 @@
 
 #include "models/base/names.hpp"
 #include "reports/data/reproduction_report.hpp"
+#include "reports/data/steps_report.hpp"
 #include "reports/page/html_table.hpp"
 #include "reports/page/page_text.hpp"
 #include "reports/text/format.hpp"
@@ -73,6 +74,11 @@ void write_overview(std::ostream& out, const Reproduction& reproduction) {
   out << "</table></div><p class=\"hint\">" << describe_verdicts(reproduction) << "</p></section>\n";
 }
 
+std::string_view title_of(const Reproduction& reproduction) {
+  if (reproduction.steps.empty()) return "Published tables beside ours";
+  return reproduction.tables.empty() ? "Measured steps beside predictions" : "Published tables and measured steps";
+}
+
 }  // namespace
 
 void write_html(std::ostream& out, const Reproduction& reproduction) {
@@ -80,10 +86,13 @@ void write_html(std::ostream& out, const Reproduction& reproduction) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
       "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{0}</title>\n<style>{1}</style></head>\n"
       "<body><header><p class=\"brand\">Dovetail <span>reproduction</span></p><h1>{0}</h1></header><main>\n",
-      "Published tables beside ours", style_text);
-  write_summary(out, reproduction);
-  write_overview(out, reproduction);
+      title_of(reproduction), style_text);
+  if (!reproduction.tables.empty()) {
+    write_summary(out, reproduction);
+    write_overview(out, reproduction);
+  }
   for (const ReproducedTable& table : reproduction.tables) write_section(out, table);
+  if (!reproduction.steps.empty()) write_steps_html(out, reproduction.steps);
   out << fmt::format("<section><h2>How it was made</h2><p class=\"hint\">{} {}, {}</p></section>\n",
                      escaped(reproduction.provenance.version), escaped(reproduction.provenance.git_revision),
                      escaped(reproduction.provenance.created));

@@ -191,6 +191,13 @@ USAGE = [
     Case("unknown calibration of a GPU", "validate gpu --calibration dgx-h10", r'unknown calibration "dgx-h10", did you mean "dgx-h100"'),
     Case("unknown grid", "validate hots", r'unknown validation_grid "hots"'),
     Case("unknown published table", "reproduce fsmoe-table3", r'"fsmoe-table3": unknown, did you mean "fsmoe-table2"'),
+    Case("unknown measured steps", "reproduce --steps b200-8gp", r'unknown steps "b200-8gp", did you mean "b200-8gpu"'),
+    Case("measured step without a unit", "reproduce --steps bad.json", r'bad.json:2:25: /steps/0/step: expected a string such as "12.5 us", got the number 3',
+         bad='{"title": "t", "source": "s", "system": "megatron_lm", "steps": [\n  {"name": "a", "step": 3}]}'),
+    Case("question of a measured step", "reproduce --steps bad.json", r'bad.json:2:36: /steps/0/question/cp: 2: context parallelism',
+         bad='{"title": "t", "source": "s", "system": "megatron_lm", "question": {"cluster": "dgx-h100", "model": "olmoe-1b-7b"}, "steps": [\n'
+         '  {"name": "a", "question": {"cp": 2}, "step": "1 s"}]}'),
+    Case("csv of tables and steps", "reproduce steps ampipe-table2 --format csv", r"csv has the columns of published tables or of measured steps"),
     Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
     Case("mistyped option", f"compare {SHIPPED} --systms tutel", r'unknown option "--systms", did you mean "--systems"'),
     Case("option of Megatron-LM", f"tune {SHIPPED} --tensor-model-parallel-size 4", r'unknown option "--tensor-model-parallel-size", did you mean --set tp=N\?'),

@@ -14,6 +14,8 @@ CASES = [
     (["compare", "--format", ""], {"table", "json", "csv"}),
     (["run", "--device", "h"], {"host"}),
     (["simulate", "--set", "plan.host"], {"plan.host_sync="}),
+    (["reproduce", "--steps", "b200"], {"b200-8gpu"}),
+    (["reproduce", "st"], {"steps"}),
     (["import", "tests/data/hf"], {"tests/data/hf"}),
 ]
 

@@ -3,9 +3,11 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/files/data_path.hpp"
+#include "models/files/input_file.hpp"
 #include "models/files/load.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/price/build_schedule.hpp"
@@ -62,6 +64,22 @@ TEST_CASE("Every shipped plan loads") {
   }
 }
 
+TEST_CASE("Every file of measured steps follows its schema, and every model beside them loads under its own name") {
+  for (const std::string& name : known_names("steps")) {
+    INFO(name);
+    FilesRead files;
+    const JsonFile steps = open_input({"steps", "steps"}, name, {}, files);
+    CHECK_FALSE(steps.root()["source"].get<std::string>().empty());
+  }
+  for (const auto& file : fs::directory_iterator(data_directory() / "steps/models")) {
+    INFO(file.path());
+    FilesRead files;
+    const Model model = load_model(file.path().string(), files);
+    CHECK(model.name == file.path().stem().string());
+    CHECK_FALSE(model.source.empty());
+  }
+}
+
 TEST_CASE("Every shipped experiment loads, with its plan, and its layout") {
   for (const auto& file : fs::directory_iterator(data_directory() / "experiments")) {
     INFO(file.path());
@@ -78,8 +96,8 @@ TEST_CASE("Every shipped experiment loads, with its plan, and its layout") {
 }
 
 TEST_CASE("No folder of data is forgotten by these tests") {
-  const std::set<std::string> known{"clusters",    "models",  "calibrations", "systems",   "plans", "traces",
-                                    "experiments", "schemas", "validation",   "published", "sweeps"};
+  const std::set<std::string> known{"clusters",    "models",  "calibrations", "systems",   "plans",  "traces",
+                                    "experiments", "schemas", "validation",   "published", "sweeps", "steps"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());
@@ -88,7 +106,8 @@ TEST_CASE("No folder of data is forgotten by these tests") {
     CHECK(known.contains(name));
     for (const auto& file : fs::directory_iterator(entry)) {
       const bool results = name == "validation" && file.path().filename() == "gpu";  // of missions
-      CHECK((results || file.path().extension() == ".json"));
+      const bool models = name == "steps" && file.path().filename() == "models";     // of measured steps
+      CHECK((results || models || file.path().extension() == ".json"));
     }
   }
 }

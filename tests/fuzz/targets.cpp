@@ -173,6 +173,10 @@ void use_log(Dice& dice) {
   run(std::move(words));
 }
 
+void use_steps(Dice& /*dice*/) {
+  run({"reproduce", "--steps", "input.json", "--draws", "20", "-q", "-o", "out.json"});
+}
+
 // Published tables are found by their names among the shipped data, so that the others are lent to a folder.
 void use_published(const std::string& id) {
   const std::string name = "published/" + id + ".json";
@@ -344,6 +348,12 @@ std::vector<FuzzTarget> files_of_experiments() {
   };
 }
 
+constexpr auto measured_steps = R"({"title": "t", "source": "s", "system": "megatron_lm",
+  "question": {"cluster": "dgx-h100", "nodes": 1, "model": "olmoe-1b-7b", "workload.layers": 1, "mbs": 1, "gbs": 8},
+  "steps": [{"name": "a", "question": {"tp": 2}, "step": "5 ms", "peak": "9 GiB", "note": "n"},
+            {"name": "b", "question": {"plan.recompute": ["moe"]}, "step": "9 ms"}],
+  "not_stated": [{"name": "c", "why": "w"}], "notes": ["n"]})";
+
 std::vector<FuzzTarget> files_of_commands() {
   return {
       {"sweep grid", "input.json", sweep_grids(), use_sweep_grid},
@@ -351,6 +361,7 @@ std::vector<FuzzTarget> files_of_commands() {
        "input.json",
        {data_text("validation/host"), data_text("validation/host-held")},
        use_validation_grid},
+      {"measured steps", "input.json", {measured_steps}, use_steps},
       {"config of Hugging Face",
        "input.json",
        {test_text("hf/mixtral-8x7b/config.json"), test_text("hf/deepseek-v2/config.json"),
