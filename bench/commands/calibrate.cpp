@@ -253,11 +253,10 @@ Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead
   if (!options.name.empty()) c.name = options.name;
   if (!options.measurements.empty()) {
     const std::string source = options.source.empty() ? options.measurements : options.source;
-    add_measured_kernels(
-        c,
-        {options.measurements, source, options.dtype, options.keep.empty() ? Keep() : Keep(options.keep),
-         options.sustained},
-        files);
+    add_measured_kernels(c,
+                         {options.measurements, source, options.dtype,
+                          options.keep.empty() ? Keep() : Keep(options.keep), options.sustained},
+                         files);
     c.source += (c.source.empty() ? "" : ". ") + fmt::format("Kernels by shape: {}", source);
   }
   if (options.nccl_tests.empty()) return c;

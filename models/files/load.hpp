@@ -71,7 +71,8 @@ void require_agreement(const ExperimentRequest& request);
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
 
 // The parts of an experiment from other files. They depend on the request's file, names and nodes, and on its settings
-// of cluster.*, model.*, calibration.* and framework.* alone, so that experiments which are alike in these can share them.
+// of cluster.*, model.*, calibration.* and framework.* alone, so that experiments which are alike in these can share
+// them.
 struct ExperimentParts {
   Cluster cluster;
   WorkloadDefaults defaults;

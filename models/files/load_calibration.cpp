@@ -210,7 +210,8 @@ Fit read_fit(const JsonReader& json) {
 }
 
 HostCost read_host(const JsonReader& json) {
-  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance")), json.number_or("pace", 1, 1e-3, 1e3)};
+  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance")),
+          json.number_or("pace", 1, 1e-3, 1e3)};
 }
 
 // Kernels of trainings that are priced by others.
@@ -225,8 +226,9 @@ TrainingKernel read_training(const JsonReader& json) {
 }
 
 SustainedRate read_sustained(const JsonReader& json) {
-  SustainedRate sustained{json.enumeration("dtype", dtype_names), json.quantity<FlopsPerSecond>("burst", Sign::Positive),
-                          json.quantity<FlopsPerSecond>("rate", Sign::Positive), read_provenance(json.at("provenance"))};
+  SustainedRate sustained{
+      json.enumeration("dtype", dtype_names), json.quantity<FlopsPerSecond>("burst", Sign::Positive),
+      json.quantity<FlopsPerSecond>("rate", Sign::Positive), read_provenance(json.at("provenance"))};
   if (sustained.rate > sustained.burst) json.fail("rate", "above burst, expected at most that");
   return sustained;
 }

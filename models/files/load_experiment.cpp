@@ -369,8 +369,8 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
   e.overlap = file.reader().enumeration_or("overlap", overlap_names, e.overlap);
   e.framework = parts.framework;
   if (!e.framework.name.empty() && !e.calibration->host)
-    notes.push_back(fmt::format("the work of {} on the host is left out, because calibration {} has no \"host\"", e.framework.name,
-                                e.calibration->name));
+    notes.push_back(fmt::format("the work of {} on the host is left out, because calibration {} has no \"host\"",
+                                e.framework.name, e.calibration->name));
   require_fit(e, file.json());
   if (parts.defaults.groups_fill_nodes)
     note_node_groups(e, groups, notes);

@@ -87,7 +87,7 @@ struct MessageCost {
 struct HostCost {
   Seconds launch;  // of one kernel
   Provenance provenance;
-  double pace = 1;            // of the framework's work, by that on the processor of its profile
+  double pace = 1;           // of the framework's work, by that on the processor of its profile
   HostProfile profile = {};  // of the framework that trains; empty: none, and launches alone take time
 };
 
@@ -119,9 +119,7 @@ struct SustainedRate {
   FlopsPerSecond burst, rate;
   Provenance provenance;
   // How many times as long a kernel of this rate takes.
-  double slowing(FlopsPerSecond of_kernel) const {
-    return 1 + (burst / rate - 1) * std::min(1.0, of_kernel / burst);
-  }
+  double slowing(FlopsPerSecond of_kernel) const { return 1 + (burst / rate - 1) * std::min(1.0, of_kernel / burst); }
 };
 
 // Rates that costs are bound by, as data sheets have them.

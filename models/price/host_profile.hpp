@@ -72,9 +72,9 @@ struct HostPace {
   double work = 1;
 };
 
-// The time that the host of each rank class takes to issue the ops, with the schedule's graphs. Captured ops that follow one
-// another in the program of a rank class are one graph: its first op has its one launch, and the others take nothing.
-// Ops of kinds that no entry knows have the launches of launches_of() alone.
+// The time that the host of each rank class takes to issue the ops, with the schedule's graphs. Captured ops that
+// follow one another in the program of a rank class are one graph: its first op has its one launch, and the others take
+// nothing. Ops of kinds that no entry knows have the launches of launches_of() alone.
 IdVector<OpId, Seconds> host_times(const Schedule& schedule, const HostProfile& profile, HostPace pace,
                                    const HostSizes& sizes = {});
 

@@ -121,8 +121,7 @@ std::optional<ResourceTime> KernelPrices::by_experts(const Format& format, const
   Seconds each = grouped ? grouped_experts(*products, forward) : own->seconds(forward);
   if (grouped && own != nullptr) each = std::min(each, own->seconds(forward));
   const KernelTable& table = grouped ? *products : *own;
-  return times(training_times(shape.kind),
-               sustained(format.sustained, table, flops(forward), of_table(table, each)));
+  return times(training_times(shape.kind), sustained(format.sustained, table, flops(forward), of_table(table, each)));
 }
 
 ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share of a training framework in a step, beside the work of the model: passes over gradients and weights, waits, and
-// memory of its own. The figures are read off its code (data/frameworks). Its work on the host is
+// The share of a training framework in a step, beside the work of the model: passes over gradients and weights, waits,
+// and memory of its own. The figures are read off its code (data/frameworks). Its work on the host is
 // price/host_profile.hpp.
 #pragma once
 #include <string>
@@ -31,7 +31,7 @@ struct TrainingFramework {
   // Memory. Layers whose products add to a gradient keep an empty one for the framework, in the weights' format: one
   // for each different shape of weights.
   bool empty_weight_gradients = false;
-  Bytes workspace;           // of libraries, for as long as the training lasts
+  Bytes workspace;  // of libraries, for as long as the training lasts
   // With products in fp8: bytes of their weights' copies, for each weight, and whether their inputs are kept in fp8.
   double fp8_weights = 0;
   bool fp8_inputs = false;

@@ -40,17 +40,17 @@ enum class KernelKind : std::uint8_t {
   Combine
 };
 inline constexpr Names<KernelKind, 12> kernel_kind_names{{{"gemm", KernelKind::Gemm},
-                                                         {"attention", KernelKind::Attention},
-                                                         {"experts", KernelKind::Experts},
-                                                         {"weight_gradient", KernelKind::WeightGradient},
-                                                         {"attention_backward", KernelKind::AttentionBackward},
-                                                         {"expert_gradients", KernelKind::ExpertGradients},
-                                                         {"all_to_all", KernelKind::AllToAll},
-                                                         {"all_gather", KernelKind::AllGather},
-                                                         {"reduce_scatter", KernelKind::ReduceScatter},
-                                                         {"all_reduce", KernelKind::AllReduce},
-                                                         {"dispatch", KernelKind::Dispatch},
-                                                         {"combine", KernelKind::Combine}}};
+                                                          {"attention", KernelKind::Attention},
+                                                          {"experts", KernelKind::Experts},
+                                                          {"weight_gradient", KernelKind::WeightGradient},
+                                                          {"attention_backward", KernelKind::AttentionBackward},
+                                                          {"expert_gradients", KernelKind::ExpertGradients},
+                                                          {"all_to_all", KernelKind::AllToAll},
+                                                          {"all_gather", KernelKind::AllGather},
+                                                          {"reduce_scatter", KernelKind::ReduceScatter},
+                                                          {"all_reduce", KernelKind::AllReduce},
+                                                          {"dispatch", KernelKind::Dispatch},
+                                                          {"combine", KernelKind::Combine}}};
 inline constexpr auto computing_kernels = std::span(kernel_kind_names).first<6>();
 inline constexpr auto collective_kernels = std::span(kernel_kind_names).subspan<6, 4>();
 bool computes(KernelKind kind);

@@ -30,8 +30,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> input_schemas{"cluster",  "model", "calibration",     "system",    "plan",  "experiment",
-                                             "workload", "trace", "validation_grid", "published", "sweep", "steps"};
+const std::vector<std::string> input_schemas{"cluster",    "model",    "calibration", "system",          "plan",
+                                             "experiment", "workload", "trace",       "validation_grid", "published",
+                                             "sweep",      "steps",    "framework"};
 
 std::vector<std::string> all_schemas() {
   std::vector<std::string> names;

@@ -80,6 +80,23 @@ TEST_CASE("Every file of measured steps follows its schema, and every model besi
   }
 }
 
+TEST_CASE("Every shipped framework loads under its own name, and trains with host work but the bare one") {
+  for (const std::string& name : known_names("frameworks")) {
+    INFO(name);
+    ExperimentRequest request;
+    request.cluster = "dgx-h100";
+    request.nodes = 1;
+    request.model = "qwen3-30b-a3b";
+    request.set = {"framework=" + name};
+    FilesRead files;
+    std::vector<std::string> notes;
+    const Experiment e = load_experiment(request, files, notes);
+    CHECK(e.framework.name == name);
+    CHECK_FALSE(e.framework.source.empty());
+    CHECK(e.calibration->host->profile.empty() == (name == "bare"));
+  }
+}
+
 TEST_CASE("Every shipped experiment loads, with its plan, and its layout") {
   for (const auto& file : fs::directory_iterator(data_directory() / "experiments")) {
     INFO(file.path());
@@ -96,8 +113,9 @@ TEST_CASE("Every shipped experiment loads, with its plan, and its layout") {
 }
 
 TEST_CASE("No folder of data is forgotten by these tests") {
-  const std::set<std::string> known{"clusters",    "models",  "calibrations", "systems",   "plans",  "traces",
-                                    "experiments", "schemas", "validation",   "published", "sweeps", "steps"};
+  const std::set<std::string> known{"clusters", "models",      "calibrations", "systems",    "plans",
+                                    "traces",   "experiments", "schemas",      "validation", "published",
+                                    "sweeps",   "steps",       "frameworks"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());

@@ -46,7 +46,8 @@ std::int64_t empty_gradients(const StepContext& c) {
 // The weights of matrices; not those of embedding and output head, whose products stay in the workload's format.
 std::int64_t product_weights(const StepContext& c) {
   std::int64_t sum = 0;
-  for (const int layer : c.layers_of_stage()) sum += c.volumes(layer).dense_parameters + c.volumes(layer).expert_parameters;
+  for (const int layer : c.layers_of_stage())
+    sum += c.volumes(layer).dense_parameters + c.volumes(layer).expert_parameters;
   return sum;
 }
 
@@ -58,7 +59,8 @@ void add_framework_buffers(StepContext& c) {
   auto elements = static_cast<std::int64_t>(std::ceil(framework.workspace / element));
   if (framework.empty_weight_gradients && c.training()) elements += empty_gradients(c);
   if (c.experiment().workload.other_products() && c.training())
-    elements += static_cast<std::int64_t>(static_cast<double>(product_weights(c)) * framework.fp8_weights / element.value());
+    elements +=
+        static_cast<std::int64_t>(static_cast<double>(product_weights(c)) * framework.fp8_weights / element.value());
   if (elements > 0) c.persistent(TensorKind::FrameworkBuffers, c.layers_of_stage().front(), elements);
 }
 

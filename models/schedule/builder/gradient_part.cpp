@@ -164,9 +164,9 @@ void GradientPart::add_update() {
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
   const int layer = c_.layers_of_stage().front();
-  c_.add(
-      c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.updated_parameters(), c_.held_parameters())),
-      reads, writes);
+  c_.add(c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute,
+               c_.work(layer).update(c_.updated_parameters(), c_.held_parameters())),
+         reads, writes);
 }
 
 }  // namespace dovetail::builder

@@ -128,7 +128,7 @@ class StepContext {
   // The slices of the stage's dense gradients, in backward order.
   std::span<const GradientSlice> gradient_slices() const { return here().slices; }
   std::int64_t updated_parameters() const;  // by a rank of this stage: all that it has, or with zero 1 its shards
-  std::int64_t held_parameters() const;  // of whose gradients this rank of the stage holds all
+  std::int64_t held_parameters() const;     // of whose gradients this rank of the stage holds all
 
   // --- ops ---
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
@@ -150,7 +150,7 @@ class StepContext {
   RowCountIds& row_counts(int layer) { return row_counts_[count_place(layer)]; }
   ScheduleWriter& writer() { return writer_; }
   bool kept_in_fp8(TensorKind kind) const;
-  void hold_copies(TensorId tensor, Bytes each);  // further ones of the framework, of so many bytes an element
+  void hold_copies(TensorId tensor, Bytes each);      // further ones of the framework, of so many bytes an element
   void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
 
   void wait_for(Phase phase, int layer, TensorId tensor);  // the host, where the framework looks at a number
