@@ -174,6 +174,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.workload.sequence = tokens / e.workload.batch;
   if (e.workload.dtype != DType::Fp64) e.workload.dtype = DType::Fp32;  // what CPUs compute in
   if (e.calibration->host) e.calibration.edit().host.reset();
+  e.framework = {};  // a run trains by itself
   scale_dense_parts(e.model);
   scale_routing(e);
   validate(e);

@@ -210,7 +210,8 @@ Fit read_fit(const JsonReader& json) {
 }
 
 HostCost read_host(const JsonReader& json) {
-  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance")),
+  const Seconds launch = json.quantity<Seconds>("launch");
+  return {launch, read_provenance(json.at("provenance")), json.quantity_or("kernel", launch),
           json.number_or("pace", 1, 1e-3, 1e3)};
 }
 

@@ -85,10 +85,12 @@ struct MessageCost {
 
 // The host, which launches kernels one by one, and does what the framework does for each op.
 struct HostCost {
-  Seconds launch;  // of one kernel
+  Seconds launch;  // of one kernel, with all that an eager framework does for it, where no profile counts that
   Provenance provenance;
+  Seconds kernel = {};       // of one kernel alone, beside what a profile counts
   double pace = 1;           // of the framework's work, by that on the processor of its profile
-  HostProfile profile = {};  // of the framework that trains; empty: none, and launches alone take time
+  HostProfile profile = {};  // of the framework that trains; empty: none
+  HostPace speed() const { return {profile.empty() ? launch : kernel, pace}; }
 };
 
 // The time of the kernels of one kind of op in one pass: alpha, and either its own rates for what they do or `factor`

@@ -116,34 +116,36 @@ HostSizes host_sizes(const Experiment& e) {
   return sizes;
 }
 
-// One rank class's place in its program.
-struct HostPlace {
-  bool begun = false, in_graph = false;
-};
+PassTimes pass_times(const HostProfile& profile, HostPace pace, const HostSizes& sizes) {
+  const auto time = [&](const SizedHostWork& sized) {
+    const HostWork work = of_sizes(sized, sizes);
+    return pace.work * work.work + work.kernels * pace.launch;
+  };
+  return {time(profile.forward_pass), time(profile.backward_pass)};
+}
 
 IdVector<OpId, Seconds> host_times(const Schedule& s, const HostProfile& profile, HostPace pace,
                                    const HostSizes& sizes) {
   const HostTable table(s, profile, sizes);
-  const HostWork step = of_sizes(profile.step, sizes), forward = of_sizes(profile.forward_pass, sizes),
-                 backward = of_sizes(profile.backward_pass, sizes);
+  const HostWork step = of_sizes(profile.step, sizes);
+  const PassTimes begin = pass_times(profile, pace, sizes);
   Passes passes(s);
-  std::vector<HostPlace> places(s.classes.size());
+  std::vector<bool> in_graph(s.classes.size());
   IdVector<OpId, Seconds> times;
   times.reserve(s.ops.size());
   for (const Op& op : s.ops) {
     const auto rank_class = static_cast<std::size_t>(s.class_of(op));
-    HostPlace& place = places[rank_class];
     const bool captured = is_captured(s.graphs, op.kind);
     HostWork work;
     if (!captured)
       work = table.of(op);
-    else if (!place.in_graph)
+    else if (!in_graph[rank_class])
       work = {profile.graph, 1};
-    if (!place.begun) work += step;
-    if (passes.begins(op, rank_class) && s.graphs != Graphs::All)
-      work += op.pass() == Phase::Forward ? forward : backward;
-    place = {true, captured};
+    if (op.kind == OpKind::Update) work += step;
+    in_graph[rank_class] = captured;
     times.push_back(pace.work * work.work + work.kernels * pace.launch);
+    if (passes.begins(op, rank_class) && s.graphs != Graphs::All)
+      times.back() += op.pass() == Phase::Forward ? begin.forward : begin.backward;
   }
   return times;
 }

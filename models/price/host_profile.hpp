@@ -58,7 +58,7 @@ struct HostEntry {
 
 struct HostProfile {
   std::vector<HostEntry> entries;
-  // At the begin of each pass of a micro-batch through a pipeline stage, and at the begin of the step.
+  // At the begin of each pass of a micro-batch through a pipeline stage, and before the update, once a step.
   SizedHostWork forward_pass, backward_pass, step;
   Seconds graph;          // to replay a captured graph, beside its launch
   Seconds wait;           // until the host sees that an op has ended which it waits for
@@ -71,6 +71,12 @@ struct HostPace {
   Seconds launch;
   double work = 1;
 };
+
+// The work at the begin of a forward and of a backward pass, which does not depend on what the pass does.
+struct PassTimes {
+  Seconds forward, backward;
+};
+PassTimes pass_times(const HostProfile& profile, HostPace pace, const HostSizes& sizes);
 
 // The time that the host of each rank class takes to issue the ops, with the schedule's graphs. Captured ops that
 // follow one another in the program of a rank class are one graph: its first op has its one launch, and the others take

@@ -281,7 +281,7 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price();
   priced.schedule = std::move(schedule);
   if (const auto& host = experiment.calibration->host; host && (host->launch > Seconds(0) || !host->profile.empty()))
-    priced.launch = host_times(*priced.schedule, host->profile, {host->launch, host->pace}, host_sizes(experiment));
+    priced.launch = host_times(*priced.schedule, host->profile, host->speed(), host_sizes(experiment));
   if (network)
     add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
   priced.contended = is_contended(priced);

@@ -83,7 +83,11 @@ struct Look {
 class Looking {
  public:
   Looking(const Experiment& stage, const Plan& plan, const Shared<Calibration>& least)
-      : stage_(stage), plan_(plan), least_(least) {}
+      : stage_(stage), plan_(plan), least_(least) {
+    if (!stage.calibration->host) return;
+    HostProfile& profile = stage_.calibration.edit().host->profile;
+    profile.forward_pass = profile.backward_pass = {};  // which are counted apart
+  }
 
   Look at(Layers layers) const {
     const Experiment e = of_layers(stage_, layers);
@@ -97,7 +101,7 @@ class Looking {
     Look look;
     for (const OpId i : s.ops.ids()) {
       note(s.ops[i], s, timeline.ops[i], std::min(least.duration[i], if_sharded_otherwise(s.ops[i])), look);
-      if (!priced.launch.empty())
+      if (!priced.launch.empty() && s.ops[i].phase != Phase::Update)
         (s.ops[i].pass() == Phase::Forward ? look.launches_forward : look.launches_backward) += priced.launch[i];
     }
     look.reduced = std::max(look.reduced, look.both);
@@ -147,7 +151,7 @@ class Looking {
     return analytic_makespan(price_plan(e, plan), scratch);
   }
 
-  const Experiment& stage_;
+  Experiment stage_;
   const Plan& plan_;
   const Shared<Calibration>& least_;
 };
@@ -226,6 +230,11 @@ StageCosts look_at(const Experiment& e, const Experiment& stage, const Plan& pla
   costs.working = second.peak - second.persistent - second.held;
   if (!dense && e.model.first_moe() > 0) costs.dense = difference(looking.at({1, 1, 0}), first);
   split_ends(e, first, layer, costs);
+  if (const auto& host = e.calibration->host) {
+    const PassTimes passes = pass_times(host->profile, host->speed(), host_sizes(e));
+    costs.pass_forward = passes.forward;
+    costs.pass_backward = passes.backward;
+  }
   if (e.workload.mtp_layers > 0) {
     const PartCosts further = difference(looking.at({0, 1, e.workload.mtp_layers}), first);
     costs.last.forward += further.forward;

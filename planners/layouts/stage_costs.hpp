@@ -23,9 +23,10 @@ struct PartCosts {
 };
 
 struct StageCosts {
-  PartCosts dense, moe;   // a layer of that kind; 0 where the model has none
-  PartCosts first, last;  // what the first and last stage have beside layers
-  Bytes working;          // beside what is persistent or held, at the peak of a layer
+  PartCosts dense, moe;                 // a layer of that kind; 0 where the model has none
+  PartCosts first, last;                // what the first and last stage have beside layers
+  Seconds pass_forward, pass_backward;  // of the host at the begin of each pass, beside its launches
+  Bytes working;                        // beside what is persistent or held, at the peak of a layer
 };
 
 // For one question: its cluster, model and costs. Looks at each kind of stage once. The experiment is laid out

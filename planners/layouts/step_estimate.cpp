@@ -38,6 +38,8 @@ class Chunks {
       Chunk& chunk = chunks_.emplace_back();
       for (int layer = layout.run(v).first; layer < layout.run(v).last; ++layer)
         chunk.add(e.model.is_moe(layer) ? costs.moe : costs.dense);
+      chunk.launches_forward += costs.pass_forward;
+      chunk.launches_backward += costs.pass_backward;
     }
     chunks_.front().add(costs.first);
     chunks_.back().add(costs.last);

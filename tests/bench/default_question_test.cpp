@@ -66,8 +66,7 @@ TEST_CASE("One half of how tokens are sent, once said, decides the other") {
         MessageSizes::Routed);
   CHECK(asked("qwen3-30b-a3b", {"workload.message_sizes=padded"}).experiment.workload.capacity_factor == 0);
   const Question fp8 = asked("qwen3-30b-a3b", {"workload.products=fp8"});
-  CHECK(fp8.experiment.workload.message_sizes == MessageSizes::Padded);
-  CHECK(notes(fp8, "trained with messages of routed sizes, but here they are padded"));
+  CHECK(fp8.experiment.workload.message_sizes == MessageSizes::Routed);  // also where products are narrower
 }
 
 TEST_CASE("Groups that nobody gives share as little as the memory allows, and a note says which they are") {

@@ -132,7 +132,7 @@ TEST_CASE("half of the shipped measured kernels predicts the other half") {
 // Few shapes, of single and of grouped products.
 TEST_CASE("half of the shipped kernels of trainings predicts the other half") {
   check_halves(of_trainings, DType::Bf16,
-               {{KernelKind::Gemm, .15}, {KernelKind::WeightGradient, .15}, {KernelKind::Attention, .15}});
+               {{KernelKind::Gemm, .15}, {KernelKind::WeightGradient, .15}, {KernelKind::Attention, .2}});
 }
 
 TEST_CASE("half of the shipped kernels of A100 predicts the other half") {
@@ -162,7 +162,8 @@ TEST_CASE("every shipped table is of one kernel, and nothing in it is beyond its
       for (const auto& [shape, time] : table.points())
         CHECK_FALSE(beyond_peak(shape, table.dtype(), time, *c.hardware));
       if (!computes(table.kind()) || table.dtype() != DType::Fp8) continue;
-      CHECK_FALSE(dearer_in_fp8(table.points(), find_table(c.tables, table.kind(), DType::Bf16)->points()));
+      const KernelTable* const half = find_table(c.tables, table.kind(), DType::Bf16);
+      if (half != nullptr && !half->sustained) CHECK_FALSE(dearer_in_fp8(table.points(), half->points()));
     }
   }
 }

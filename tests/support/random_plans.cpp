@@ -95,7 +95,7 @@ std::vector<double> usual_law(KernelKind kind) {
 // Kernels by shape whose times bend and jump: between an eighth and eight times what their flops take.
 void add_kernel_tables(Draw& draw, Calibration& c, DType dtype) {
   const SecondsPerFlop beta = find_gemm(c, dtype).beta;
-  for (const auto& [name, kind] : computing_kernels) {
+  for (const auto& [name, kind] : std::span(computing_kernels).first<3>()) {
     if (draw.chance(30)) continue;
     std::vector<MeasuredKernel> points;
     for (int i = 0; i < 12; ++i) {

@@ -69,7 +69,7 @@ TEST_CASE("Entries of one kind add up where all their conditions hold") {
   CHECK(host_times(s, profile, {})[find_op(s, OpKind::Encode, Phase::Forward)].value() == Approx(3e-6));
 }
 
-TEST_CASE("A step begins with its own work, and each pass of a micro-batch with its") {
+TEST_CASE("A step has its own work once, and each pass of a micro-batch has its") {
   Experiment e = test::testbed_b();
   e.workload.batch = 2;
   Plan plan = unchunked();
@@ -97,9 +97,9 @@ TEST_CASE("Captured ops take a replay of their graph in place of their work") {
 }
 
 TEST_CASE("A framework's file counts operations, and its options choose among entries") {
-  const FrameworkParts parts = framework_of(
-      R"({"name": "own", "source": "a test", "options": {"fused": true}, )" + host_of_one +
-      R"([{"op": "gate", "phase": "forward", "if": ["fused", "routed"], "operations": {"call": 2}},
+  const FrameworkParts parts =
+      framework_of(R"({"name": "own", "source": "a test", "options": {"fused": true}, )" + host_of_one +
+                   R"([{"op": "gate", "phase": "forward", "if": ["fused", "routed"], "operations": {"call": 2}},
           {"op": "gate", "phase": "forward", "unless": ["fused"], "operations": {"call": 9}}]},
          "passes": [{"gradients": 12}, {"if": ["fused"], "gradients": 4, "logits": 10}]})");
   REQUIRE(parts.host.entries.size() == 1);

@@ -29,6 +29,7 @@ Schedule random_schedule(Random& random) {
   if (e.workload.extent == Extent::Model && !e.parallelism.repeats_tokens() && e.model.moe_every == 1 &&
       random() % 2 == 0)
     e = with_predictions(e, 1 + static_cast<int>(random() % 2));
+  e.framework.waits_for_loss = e.framework.waits_for_norm = random() % 2 == 0;
   const Plan plan = random_legal_plan(random, e);
   INFO(describe(e, plan));
   return build_schedule(e, plan);
