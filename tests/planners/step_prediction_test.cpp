@@ -49,8 +49,13 @@ std::pair<Experiment, Plan> of_many(test::Random& random, int micro_batches) {
   }
 }
 
-// A real model in a deep pipeline, and any plan for it that goes through it in so many micro-batches.
-std::pair<Experiment, Plan> in_deep_pipeline(test::Random& random) {
+bool offloads(const Plan& plan) {
+  return offloads_input(plan.restore) || offloads_hidden(plan.restore);
+}
+
+// A real model in a deep pipeline, and any plan for it that goes through it in so many micro-batches. It offloads rows
+// where that is wanted.
+std::pair<Experiment, Plan> in_deep_pipeline(test::Random& random, bool offloading) {
   const int pp = 4 << random() % 3, laps = random() % 2 == 0 ? 1 : 16 / pp;
   Experiment e = test::olmoe_in_stages(pp, pp * static_cast<int>(3 + random() % 3));
   e.workload.layers = static_cast<int>(16 - (laps == 1 && pp < 16 ? random() % 2 : 0));
@@ -61,7 +66,7 @@ std::pair<Experiment, Plan> in_deep_pipeline(test::Random& random) {
     plan.micro_batches = e.workload.batch;
     plan.virtual_stages = laps;
     plan.pipeline_schedule = laps > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneForwardOneBackward;
-    if (!refusal(plan, e)) return {e, plan};
+    if ((offloads(plan) || !offloading) && !refusal(plan, e)) return {e, plan};
   }
 }
 
@@ -72,14 +77,14 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
   int shortened = 0, repeating = 0, offloading = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
     test::Random random(static_cast<unsigned>(seed));
-    const auto [e, plan] = in_deep_pipeline(random);
+    const auto [e, plan] = in_deep_pipeline(random, seed % 2 == 1);
     const StepPrediction step(e, plan);
     if (step.built() == plan.micro_batches) continue;
     ++shortened;
     const Whole whole = whole_step(e, plan);
     INFO("seed " << seed << ": built " << step.built() << ", " << test::describe(e, plan));
     repeating += step.repeats();
-    offloading += offloads_input(plan.restore) || offloads_hidden(plan.restore);
+    offloading += offloads(plan);
     CHECK(step.time() / whole.time == Approx(1).epsilon(step.repeats() ? 1e-7 : .002));
     CHECK(step.peak() / whole.peak == Approx(1).epsilon(step.repeats() ? 1e-7 : .003));
     const Metrics metrics = step.metrics();
@@ -87,8 +92,8 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
                             &Metrics::computation, &Metrics::hidden, &Metrics::launch_bound})
       CHECK((metrics.*part - whole.metrics.*part) / whole.time == Approx(0).margin(.004));
   }
-  CHECK(shortened > seeds / 2);
-  CHECK(repeating > 3 * seeds / 10);
+  CHECK(5 * shortened > 2 * seeds);
+  CHECK(5 * repeating > seeds);
   CHECK(offloading > seeds / 20);
 }
 
