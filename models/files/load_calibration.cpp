@@ -210,8 +210,7 @@ Fit read_fit(const JsonReader& json) {
 }
 
 HostCost read_host(const JsonReader& json) {
-  const Seconds launch = json.quantity<Seconds>("launch");
-  return {launch, read_provenance(json.at("provenance")), json.quantity_or("kernel", launch),
+  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance")),
           json.number_or("pace", 1, 1e-3, 1e3)};
 }
 

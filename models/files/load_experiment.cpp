@@ -31,6 +31,8 @@ constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
 // The calibration whose costs a cluster without one takes, adapted to its hardware.
 constexpr const char* derive_from = "dgx-h100";
 constexpr std::string_view calibration_settings = "calibration.";
+// The framework that trains where none is named.
+constexpr const char* usual_framework = "megatron_lm";
 
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
@@ -343,8 +345,8 @@ ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFil
     const Calibration before = set ? calibration_before(request, fallback) : calibration;
     adapt(calibration, parts.cluster, before);
   });
-  if (!file.reader().has(framework_input.name)) return parts;
-  file.read_part(framework_input, "", files, [&](const JsonReader& json, const std::string&) {
+  if (!parts.calibration->host && !file.reader().has(framework_input.name)) return parts;
+  file.read_part(framework_input, usual_framework, files, [&](const JsonReader& json, const std::string&) {
     FrameworkParts framework = read_framework(json);
     parts.framework = std::move(framework.framework);
     if (parts.calibration->host) parts.calibration.edit().host->profile = std::move(framework.host);

@@ -85,12 +85,11 @@ struct MessageCost {
 
 // The host, which launches kernels one by one, and does what the framework does for each op.
 struct HostCost {
-  Seconds launch;  // of one kernel, with all that an eager framework does for it, where no profile counts that
+  Seconds launch;  // of one kernel, beside what a profile counts
   Provenance provenance;
-  Seconds kernel = {};       // of one kernel alone, beside what a profile counts
   double pace = 1;           // of the framework's work, by that on the processor of its profile
   HostProfile profile = {};  // of the framework that trains; empty: none
-  HostPace speed() const { return {profile.empty() ? launch : kernel, pace}; }
+  HostPace speed() const { return {launch, pace}; }
 };
 
 // The time of the kernels of one kind of op in one pass: alpha, and either its own rates for what they do or `factor`

@@ -82,10 +82,7 @@ CostRanges::CostRanges(const Calibration& calibration) : calibration_(calibratio
   if (!calibration.host) return;
   const double launch = within_of(calibration.host->provenance, assumed_latency);
   add("launches by the host", calibration.host->provenance.origin, launch,
-      [launch](Calibration& c, double ends, std::uint64_t) {
-        put_off(c.host->launch, launch, ends);
-        put_off(c.host->kernel, launch, ends);
-      });
+      [launch](Calibration& c, double ends, std::uint64_t) { put_off(c.host->launch, launch, ends); });
   if (calibration.host->profile.empty()) return;
   const Provenance& times = calibration.host->profile.provenance;
   const double work = within_of(times, assumed_latency);

@@ -71,11 +71,25 @@ bool reduces(OpKind kind) {
   return entry_of(kind).part == OpPart::StepEnd && entry_of(kind).communicates && kind != OpKind::GradientNormAllReduce;
 }
 
+// Once a step, after the passes or beside the last of them.
+bool ends_step(const Op& op) {
+  return op.phase == Phase::Update || entry_of(op.kind).part == OpPart::StepEnd;
+}
+
+// Its buffers do not grow with the layers, so that they count as the memory of work.
+Bytes of_framework(const Schedule& s) {
+  Bytes all;
+  for (const Tensor& t : s.tensors)
+    if (t.kind == TensorKind::FrameworkBuffers) all += t.bytes();
+  return all;
+}
+
 // A schedule of a stage, timed.
 struct Look {
   Seconds forward, both, reduced, step;  // the ends of the passes, of the reductions and of the step
   Seconds embedding_forward, embedding_backward;
   Seconds launches_forward, launches_backward;
+  int waits_forward = 0, waits_backward = 0;
   Seconds compute, compute_embedding;
   Bytes persistent, held, peak;
 };
@@ -92,18 +106,16 @@ class Looking {
   Look at(Layers layers) const {
     const Experiment e = of_layers(stage_, layers);
     const Plan plan = of_one_stage(plan_), rows_alone = of_rows_alone(plan);
-    const PricedSchedule priced = price_plan(e, rows_alone);
+    PricedSchedule priced = price_plan(e, rows_alone);
     const Schedule& s = *priced.schedule;
+    Look look;
+    if (!priced.launch.empty()) note_host(priced, look);
     const Timeline timeline = AnalyticBackend().run(priced);
     Experiment cheapest = e;
     cheapest.calibration = least_;
     const PricedSchedule least = price(priced.schedule, cheapest);
-    Look look;
-    for (const OpId i : s.ops.ids()) {
+    for (const OpId i : s.ops.ids())
       note(s.ops[i], s, timeline.ops[i], std::min(least.duration[i], if_sharded_otherwise(s.ops[i])), look);
-      if (!priced.launch.empty() && s.ops[i].phase != Phase::Update)
-        (s.ops[i].pass() == Phase::Forward ? look.launches_forward : look.launches_backward) += priced.launch[i];
-    }
     look.reduced = std::max(look.reduced, look.both);
     if (plan != rows_alone) {
       const Seconds update = look.step - look.reduced, step = makespan(e, plan);
@@ -111,7 +123,7 @@ class Looking {
       look.step = std::max(step, look.reduced);
     }
     const MemoryUse use = memory_use(s, timeline, Arenas::LeftOut);
-    look.persistent = use.persistent;
+    look.persistent = use.persistent - of_framework(s);
     look.peak = use.peak;
     look.held = s.classes.size() == 1 ? held_over(s) - use.persistent : Bytes(0);
     return look;
@@ -127,10 +139,22 @@ class Looking {
     return peak == stage_.cluster.device.peak.end() ? Seconds(0) : kernel->flops / peak->second;
   }
 
+  // Its launches and waits. Takes out the launches before the first wait of a pass, as if it had been ahead.
+  static void note_host(PricedSchedule& priced, Look& look) {
+    for (const OpId i : priced.schedule->ops.ids()) {
+      const Op& op = priced.schedule->ops[i];
+      if (ends_step(op)) continue;
+      const bool forward = op.pass() == Phase::Forward;
+      int& waits = forward ? look.waits_forward : look.waits_backward;
+      (forward ? look.launches_forward : look.launches_backward) += priced.launch[i];
+      if (waits == 0) priced.launch[i] = {};
+      waits += std::holds_alternative<HostWait>(op.work);
+    }
+  }
+
   static void note(const Op& op, const Schedule& s, Interval at, Seconds least, Look& look) {
     look.step = std::max(look.step, at.finish);
-    const OpEntry& entry = entry_of(op.kind);
-    if (entry.part == OpPart::StepEnd) {
+    if (ends_step(op)) {
       if (reduces(op.kind)) look.reduced = std::max(look.reduced, at.finish);
       return;
     }
@@ -140,7 +164,7 @@ class Looking {
     const bool embeds = op.kind == OpKind::Embedding;
     if (embeds) (forward ? look.embedding_forward : look.embedding_backward) += at.finish - at.start;
     const bool computes = s.streams[op.stream].kind == StreamKind::Compute && !op.recomputed &&
-                          entry.part != OpPart::Routing && s.class_of(op) == 0;
+                          entry_of(op.kind).part != OpPart::Routing && s.class_of(op) == 0;
     if (!computes) return;
     look.compute += least;
     if (embeds) look.compute_embedding += least;
@@ -162,6 +186,8 @@ PartCosts difference(const Look& more, const Look& less) {
   part.backward = more.both - less.both - part.forward;
   part.launches_forward = more.launches_forward - less.launches_forward;
   part.launches_backward = more.launches_backward - less.launches_backward;
+  part.waits_forward = more.waits_forward - less.waits_forward;
+  part.waits_backward = more.waits_backward - less.waits_backward;
   part.reduce = (more.reduced - more.both) - (less.reduced - less.both);
   part.update = (more.step - more.reduced) - (less.step - less.reduced);
   part.compute = more.compute - less.compute;
@@ -182,6 +208,8 @@ void split_ends(const Experiment& e, const Look& one, const PartCosts& layer, St
   last.backward -= layer.backward + first.backward;
   last.launches_forward -= layer.launches_forward;
   last.launches_backward -= layer.launches_backward;
+  last.waits_forward -= layer.waits_forward;
+  last.waits_backward -= layer.waits_backward;
   last.compute -= layer.compute + first.compute;
   last.persistent -= layer.persistent;
   last.held -= layer.held;
@@ -230,7 +258,7 @@ StageCosts look_at(const Experiment& e, const Experiment& stage, const Plan& pla
   costs.working = second.peak - second.persistent - second.held;
   if (!dense && e.model.first_moe() > 0) costs.dense = difference(looking.at({1, 1, 0}), first);
   split_ends(e, first, layer, costs);
-  if (const auto& host = e.calibration->host) {
+  if (const auto& host = e.calibration->host; host && plan.graphs != Graphs::All) {
     const PassTimes passes = pass_times(host->profile, host->speed(), host_sizes(e));
     costs.pass_forward = passes.forward;
     costs.pass_backward = passes.backward;
@@ -241,6 +269,8 @@ StageCosts look_at(const Experiment& e, const Experiment& stage, const Plan& pla
     costs.last.backward += further.backward;
     costs.last.launches_forward += further.launches_forward;
     costs.last.launches_backward += further.launches_backward;
+    costs.last.waits_forward += further.waits_forward;
+    costs.last.waits_backward += further.waits_backward;
     costs.last.compute += further.compute;
     costs.last.persistent += further.persistent;
     costs.last.held += further.held;

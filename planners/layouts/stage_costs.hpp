@@ -12,9 +12,11 @@
 
 namespace dovetail::planners {
 
+// The passes take so long where the host is ahead as they begin. After a wait of theirs it no longer is, and that counts.
 struct PartCosts {
   Seconds forward, backward;
   Seconds launches_forward, launches_backward;  // of the host
+  int waits_forward = 0, waits_backward = 0;    // of the host, for the device
   Seconds reduce;                               // the exposed part of reducing gradients, once in a step
   Seconds update;                               // after that: norm, update, gathering of weights
   Seconds compute;                              // the least that any plan computes in both passes

@@ -11,10 +11,38 @@ namespace {
 
 using builder::StageUnit;
 
+// One pass of a micro-batch through a virtual stage.
+struct StagePass {
+  Seconds time, begin, launches;  // begin: what the host does first, for the pass as a whole
+  bool waits;
+
+  // From when device and host are free to when they are again. Both are in step once the host has waited.
+  void run(Seconds& device, Seconds& host) const {
+    const Seconds issued = host + begin + launches;
+    device = std::max(device + time, waits ? std::max(issued, host + begin + time) : issued);
+    host = waits ? device : issued;
+  }
+};
+
 // The layers of a virtual stage, with the model's ends.
 struct Chunk {
   Seconds forward, backward, launches_forward, launches_backward, reduce, update, compute;
+  Seconds begin_forward, begin_backward;
+  int waits_forward = 0, waits_backward = 0;
   Bytes persistent, held;
+
+  StagePass forward_pass() const { return {forward, begin_forward, launches_forward, waits_forward > 0}; }
+  StagePass backward_pass() const { return {backward, begin_backward, launches_backward, waits_backward > 0}; }
+  // A micro-batch after another.
+  Seconds both() const {
+    Seconds device, host;
+    forward_pass().run(device, host);
+    backward_pass().run(device, host);
+    const Seconds once = std::max(device, host);
+    forward_pass().run(device, host);
+    backward_pass().run(device, host);
+    return std::max(device, host) - once;
+  }
 
   template <class Part>  // PartCosts or Chunk
   void add(const Part& part) {
@@ -22,6 +50,8 @@ struct Chunk {
     backward += part.backward;
     launches_forward += part.launches_forward;
     launches_backward += part.launches_backward;
+    waits_forward += part.waits_forward;
+    waits_backward += part.waits_backward;
     reduce += part.reduce;
     update += part.update;
     compute += part.compute;
@@ -38,8 +68,8 @@ class Chunks {
       Chunk& chunk = chunks_.emplace_back();
       for (int layer = layout.run(v).first; layer < layout.run(v).last; ++layer)
         chunk.add(e.model.is_moe(layer) ? costs.moe : costs.dense);
-      chunk.launches_forward += costs.pass_forward;
-      chunk.launches_backward += costs.pass_backward;
+      chunk.begin_forward = costs.pass_forward;
+      chunk.begin_backward = costs.pass_backward;
     }
     chunks_.front().add(costs.first);
     chunks_.back().add(costs.last);
@@ -105,12 +135,10 @@ Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training
     Seconds& data = arrived[static_cast<std::size_t>(unit.micro_batch)];
     const int at = unit.lap * stages + unit.stage;
     const bool first = forward ? at == 0 : at == virtual_stages - 1;
-    free[stage] =
-        std::max(free[stage], first || stages == 1 ? data : data + hop) + (forward ? chunk.forward : chunk.backward);
+    free[stage] = std::max(free[stage], first || stages == 1 ? data : data + hop);
+    (forward ? chunk.forward_pass() : chunk.backward_pass()).run(free[stage], issued[stage]);
     const bool last = unit.micro_batch == (plan.pipeline_schedule == PipelineSchedule::Gpipe ? 0 : micro_batches - 1);
     if (!forward && last && holds_up(plan)) free[stage] += chunk.reduce;
-    issued[stage] += forward ? chunk.launches_forward : chunk.launches_backward;
-    free[stage] = std::max(free[stage], issued[stage]);
     data = free[stage];
     rows[stage] += forward ? chunk.held : -1.0 * chunk.held;
     result.rows[stage] = std::max(result.rows[stage], rows[stage]);
@@ -124,11 +152,10 @@ Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training
 StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCosts& costs, Seconds hop) {
   const Chunks chunks(e, plan.virtual_stages, costs);
   StepEstimate step;
-  Seconds passes, slowest, issued, end, update;
+  Seconds passes, slowest, end, update;
   for (int s = 0; s < chunks.stages(); ++s) {
     const Chunk stage = chunks.of_stage(s);
-    passes += stage.forward + stage.backward;
-    issued = std::max(issued, stage.launches_forward + stage.launches_backward);
+    passes += stage.both();
     end = holds_up(plan) ? end + stage.reduce : std::max(end, stage.reduce);
     update = std::max(update, stage.update);
     const Bytes held = stage.persistent + under_way(s, chunks, plan) * stage.held;
@@ -139,12 +166,12 @@ StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCo
   for (int lap = 0; lap < chunks.laps(); ++lap) {
     Seconds of_lap;
     for (int s = 0; s < chunks.stages(); ++s)
-      of_lap = std::max(of_lap, chunks.of(s, lap).forward + chunks.of(s, lap).backward);
+      of_lap = std::max(of_lap, chunks.of(s, lap).both());
     slowest += of_lap;
   }
   const Seconds waiting =
       std::max(Seconds(0), passes - slowest) / chunks.laps() + 2.0 * (chunks.stages() * chunks.laps() - 1) * hop;
-  step.time = plan.micro_batches * std::max(slowest, issued) + waiting + end + update;
+  step.time = plan.micro_batches * slowest + waiting + end + update;
   step.floor = floor_of(chunks, plan.micro_batches);
   return step;
 }

@@ -86,7 +86,7 @@ TEST_CASE("The host waits for each loss and for the norm where the framework loo
   request.cluster = "dgx-h100";
   request.nodes = 1;
   request.model = "olmoe-1b-7b";
-  request.set = {"workload.batch=2", "plan.micro_batches=2", "workload.capacity_factor=1",
+  request.set = {"framework=bare", "workload.batch=2", "plan.micro_batches=2", "workload.capacity_factor=1",
                  "workload.message_sizes=padded"};
   FilesRead files;
   std::vector<std::string> notes;
@@ -109,7 +109,7 @@ TEST_CASE("Further copies of the logits count in memory, and not in executors") 
   request.cluster = "dgx-h100";
   request.nodes = 1;
   request.model = "olmoe-1b-7b";
-  request.set = {"workload.message_sizes=padded"};
+  request.set = {"framework=bare", "workload.message_sizes=padded"};
   FilesRead files;
   std::vector<std::string> notes;
   Experiment e = load_experiment(request, files, notes);
