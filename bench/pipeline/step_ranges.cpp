@@ -50,7 +50,7 @@ Ranges ranges_of(const Report& report, const Timed& results, const Options& opti
   if (take_long(results, options.draws))
     if (std::optional<EstimatedRatios> ratios = estimated(report, results)) {
       const auto with = [&](Calibration costs) { return (*ratios)(Shared<Calibration>(std::move(costs))); };
-      return {step_ranges(*report.experiment.calibration, results.size(), with, options.draws, seed), options.draws,
+      return {step_ranges(report.experiment, results.size(), with, options.draws, seed), options.draws,
               true};
     }
   std::vector<std::shared_ptr<const Schedule>> schedules;
@@ -74,10 +74,8 @@ void add_step_ranges(const Options& options, Report& report) {
   if (results.empty()) return;
   Ranges ranges = ranges_of(report, results, options);
   for (std::size_t i = 0; i < results.size(); ++i) results[i]->range = std::move(ranges.steps[i]);
-  report.notes.push_back(fmt::format(
-      "90 % range: the {}step in 90 % of {} draws of all costs, each within the range in which it is known; "
-      "what the model leaves out is not in it",
-      ranges.by_estimate ? "estimated " : "", ranges.draws));
+  report.notes.push_back(
+      range_note(report.experiment.framework, ranges.by_estimate ? "estimated step" : "step", ranges.draws));
 }
 
 }  // namespace dovetail::bench

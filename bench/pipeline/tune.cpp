@@ -203,13 +203,10 @@ class Tuner {
     if (options_.draws == 0 || best.empty()) return;
     tell("ranges", 0);
     const std::vector<StepRange> ranges = step_ranges(
-        *question_.experiment.calibration, best.size(),
+        question_.experiment, best.size(),
         [&](Calibration costs) { return search_.ratios(best, Shared<Calibration>(std::move(costs))); }, options_.draws,
         static_cast<std::uint64_t>(options_.seed));
-    tuning.notes.push_back(fmt::format(
-        "90 % range: the estimated step in 90 % of {} draws of all costs, each within the range in which it is "
-        "known; what the model leaves out is not in it",
-        options_.draws));
+    tuning.notes.push_back(range_note(question_.experiment.framework, "estimated step", options_.draws));
     for (std::size_t i = 0; i < best.size(); ++i) tuning.best[i].range = ranges[i];
   }
 

@@ -132,6 +132,7 @@ FrameworkParts read_framework(const JsonReader& json) {
   framework.gathers_twice = json.boolean_or("gathers_twice", false);
   framework.waits_for_loss = json.boolean_or("waits_for_loss", false);
   framework.waits_for_norm = json.boolean_or("waits_for_norm", false);
+  if (const auto left_out = json.find("left_out")) framework.left_out = left_out->number("within", 1, 10);
   if (const auto memory = json.find("memory")) read_memory(*memory, options, framework);
   if (const auto host = json.find("host")) parts.host = read_host(*host, options);
   return parts;

@@ -174,10 +174,12 @@ KernelTable::Prediction KernelTable::remembered(const KernelShape& shape) const 
 
 Seconds KernelTable::seconds(const KernelShape& shape) const {
   const Prediction prediction = remembered(shape);
-  const auto& [factor, shapes, seed] = deviation_;
+  const auto& [factor, shapes, seed, machines] = deviation_;
   if (shapes == 0 && seed == 0) return factor * prediction.time;
-  const double ends = shapes + (seed == 0 ? 0 : normal_draw(seed ^ mixed(shape)) / nine_of_ten);
-  return factor * std::exp(ends * log_within(prediction)) * prediction.time;
+  double off = shapes * log_within(prediction);
+  if (seed != 0)
+    off += normal_draw(seed ^ mixed(shape)) / nine_of_ten * std::hypot(log_within(prediction), std::log(machines));
+  return factor * std::exp(off) * prediction.time;
 }
 
 double KernelTable::log_within(const Prediction& prediction) const {

@@ -36,6 +36,7 @@ struct TableDeviation {
   double factor = 1;       // on all times
   double shapes = 0;       // on the time of each shape, this power of within()
   std::uint64_t seed = 0;  // other than 0: shapes also deviate each by a draw of their own
+  double machines = 1;     // of ten shapes, nine of another machine of this kind are within this factor; for such draws
 };
 
 class KernelTable {

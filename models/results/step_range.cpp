@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/results/step_range.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "models/base/draws.hpp"
@@ -63,7 +66,13 @@ void set_ends(StepRange& range) {
   range.high = quantile(ascending, (1 + StepRange::level) / 2);
 }
 
-void add_influences(const CostRanges& ranges, const StepRatios& ratios, std::vector<StepRange>& steps) {
+// A draw of what is not counted, which only ever makes a step longer.
+double left_out(const TrainingFramework& framework, std::uint64_t seed) {
+  return std::pow(framework.left_out, std::abs(normal_draw(mixed(seed, "left out"))) / nine_of_ten);
+}
+
+void add_influences(const CostRanges& ranges, const StepRatios& ratios, const TrainingFramework& framework,
+                    std::vector<StepRange>& steps) {
   constexpr std::size_t most = 3;
   constexpr double least_width = 1e-3;  // of a cost that matters
   for (std::size_t c = 0; c < ranges.costs().size(); ++c) {
@@ -74,7 +83,9 @@ void add_influences(const CostRanges& ranges, const StepRatios& ratios, std::vec
       if (influence.width() > least_width) steps[i].costs.push_back(std::move(influence));
     }
   }
+  const double beside = framework.left_out;
   for (StepRange& step : steps) {
+    if (beside > 1) step.costs.push_back({"what is not counted", Origin::Assumed, beside, 1, beside});
     std::ranges::stable_sort(step.costs, std::ranges::greater(), &CostInfluence::width);
     if (step.costs.size() > most) step.costs.resize(most);
   }
@@ -89,24 +100,35 @@ int affordable_draws(Schedules schedules, int wanted) {
   return std::min(wanted, static_cast<int>(std::max(least, most_ops / ops)));
 }
 
-std::vector<StepRange> step_ranges(const Calibration& calibration, std::size_t count, const StepRatios& ratios,
-                                   int draws, std::uint64_t seed) {
+std::vector<StepRange> step_ranges(const Experiment& experiment, std::size_t count, const StepRatios& ratios, int draws,
+                                   std::uint64_t seed) {
   check(draws > 0, "a range needs draws");
   std::vector<StepRange> steps(count);
-  const CostRanges ranges(calibration);
+  const CostRanges ranges(*experiment.calibration);
   for (int draw = 0; draw < draws; ++draw) {
-    const std::vector<double> drawn = ratios(ranges.drawn(mixed(seed) + static_cast<std::uint64_t>(draw)));
-    for (std::size_t i = 0; i < count; ++i) steps[i].draws.push_back(drawn[i]);
+    const std::uint64_t own = mixed(seed) + static_cast<std::uint64_t>(draw);
+    const std::vector<double> drawn = ratios(ranges.drawn(own));
+    const double beside = left_out(experiment.framework, own);
+    for (std::size_t i = 0; i < count; ++i) steps[i].draws.push_back(beside * drawn[i]);
   }
   for (StepRange& step : steps) set_ends(step);
-  add_influences(ranges, ratios, steps);
+  add_influences(ranges, ratios, experiment.framework, steps);
   return steps;
+}
+
+std::string range_note(const TrainingFramework& framework, std::string_view step, int draws) {
+  const std::string beside =
+      framework.left_out > 1
+          ? fmt::format(", and of up to {:.0f} % for what is not counted of {}", 100 * (framework.left_out - 1), framework.name)
+          : "; what the model leaves out is not in it";
+  return fmt::format("90 % range: the {} in 90 % of {} draws of all costs, each within the range in which it is known{}",
+                     step, draws, beside);
 }
 
 std::vector<StepRange> step_ranges(const Experiment& experiment, Schedules schedules, int draws, std::uint64_t seed) {
   Retiming retiming(experiment, schedules);
   return step_ranges(
-      *experiment.calibration, schedules.size(), [&](Calibration costs) { return retiming.ratios(std::move(costs)); },
+      experiment, schedules.size(), [&](Calibration costs) { return retiming.ratios(std::move(costs)); },
       draws, seed);
 }
 
