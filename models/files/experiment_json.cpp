@@ -293,6 +293,7 @@ Json to_json(const Calibration& calibration) {
             {"interference", list_json(calibration.interference, interference_json)}};
   if (calibration.host)
     json["host"] = {{"launch_s", calibration.host->launch.value()},
+                    {"pace", calibration.host->pace},
                     {"provenance", provenance_json(calibration.host->provenance)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
   if (!calibration.tables.empty()) json["tables"] = list_json(calibration.tables, table_json);
@@ -352,9 +353,12 @@ Json to_json(const Experiment& experiment) {
   Json workload = to_json(experiment.workload);
   if (experiment.model.dense())
     for (std::string_view key : workload_of_experts) workload.erase(std::string(key));
-  return {{"cluster", to_json(experiment.cluster)},          {"model", to_json(experiment.model)},
-          {"calibration", to_json(*experiment.calibration)}, {"workload", std::move(workload)},
-          {"parallelism", to_json(experiment.parallelism)},  {"overlap", name_in(overlap_names, experiment.overlap)}};
+  Json json{{"cluster", to_json(experiment.cluster)},          {"model", to_json(experiment.model)},
+            {"calibration", to_json(*experiment.calibration)}, {"workload", std::move(workload)},
+            {"parallelism", to_json(experiment.parallelism)},  {"overlap", name_in(overlap_names, experiment.overlap)}};
+  const TrainingFramework& framework = experiment.framework;
+  if (!framework.name.empty()) json["framework"] = {{"name", framework.name}, {"source", framework.source}};
+  return json;
 }
 
 }  // namespace dovetail

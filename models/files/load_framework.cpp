@@ -67,10 +67,13 @@ void read_memory(const JsonReader& list, const Options& options, TrainingFramewo
 
 using HostTimes = std::map<std::string, HostWork>;
 
-HostTimes read_times(const JsonReader& json) {
+// An operation that was measured in a tight loop takes `in_model` times as long inside a model.
+HostTimes read_times(const JsonReader& json, double in_model) {
   HostTimes times;
-  for (const JsonReader& each : json.elements())
-    times[each.string("name")] = {each.quantity<Seconds>("time"), each.number_or("kernels", 0, 0, 1000)};
+  for (const JsonReader& each : json.elements()) {
+    const double factor = each.boolean_or("in_loops", false) ? in_model : 1;
+    times[each.string("name")] = {factor * each.quantity<Seconds>("time"), each.number_or("kernels", 0, 0, 1000)};
+  }
   return times;
 }
 
@@ -99,7 +102,8 @@ SizedHostWork read_work(const JsonReader& json, const HostTimes& times) {
 HostProfile read_host(const JsonReader& json, const Options& options) {
   HostProfile host;
   host.provenance = read_provenance(json.at("provenance"));
-  const HostTimes times = read_times(json.at("times"));
+  const auto in_model = json.find("in_model");
+  const HostTimes times = read_times(json.at("times"), in_model ? in_model->number("factor", 1, 100) : 1);
   for (const JsonReader& each : json.at("ops").elements()) {
     HostEntry entry{each.enumeration("op", op_kind_names), each.enumeration("phase", phase_names), {}, {}};
     if (!applies(each, options, &entry.cases)) continue;

@@ -227,4 +227,8 @@ TEST_CASE("times of a table may be off: all by a factor, each by its own range")
   KernelTable again(KernelKind::Gemm, DType::Bf16, product_law, points);
   again.deviate({.factor = 1, .shapes = 0, .seed = 5});
   CHECK(again.seconds(shape) / time == Approx(off));
+  // Machines differ independently of how sure the table is: the logarithms add up as squares do.
+  again.deviate({.factor = 1, .shapes = 0, .seed = 5, .machines = 1.2});
+  const double sure = std::log(table.within(shape));
+  CHECK(std::log(again.seconds(shape) / time) == Approx(std::log(off) * std::hypot(sure, std::log(1.2)) / sure));
 }

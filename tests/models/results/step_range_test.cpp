@@ -2,7 +2,9 @@
 // How far a step may be off because costs are.
 #include "models/results/step_range.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "models/base/provenance.hpp"
 #include "models/price/build_schedule.hpp"
@@ -40,6 +42,23 @@ TEST_CASE("a step whose costs are exact has no range") {
   CHECK(range.high == Approx(1));
   CHECK(range.costs.empty());
   CHECK(range.draws.size() == 50);
+}
+
+TEST_CASE("what a framework does beside what is counted makes a step longer, and never shorter") {
+  Experiment e = exact();
+  e.framework.left_out = 1.2;
+  const std::vector<std::shared_ptr<const Schedule>> schedules{schedule_of(e, 1), schedule_of(e, 2)};
+  const std::vector<StepRange> ranges = step_ranges(e, schedules, 2000, 1);
+  // |z| of a normal z is below .0627 in 5 of 100 draws and below 1.96 in 95, and 1.2 stands for 1.645.
+  CHECK(ranges[0].low == Approx(std::pow(1.2, .0627 / 1.645)).epsilon(.003));
+  CHECK(ranges[0].high == Approx(std::pow(1.2, 1.96 / 1.645)).epsilon(.01));
+  CHECK(*std::ranges::min_element(ranges[0].draws) >= 1);
+  CHECK(ranges[0].draws == ranges[1].draws);  // of whatever plan
+  REQUIRE(ranges[0].costs.size() == 1);
+  CHECK(ranges[0].costs.front().cost == "what is not counted");
+  CHECK(ranges[0].costs.front().slow == 1.2);
+  CHECK_THAT(range_note(e.framework, "step", 50), Catch::Contains("of up to 20 % for what is not counted"));
+  CHECK_THAT(range_note({}, "step", 50), Catch::Contains("what the model leaves out is not in it"));
 }
 
 TEST_CASE("a step is as unsure as its share of an unsure cost") {
