@@ -30,6 +30,7 @@ struct Explained {
   const Plan& plan;
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
   std::function<std::optional<Seconds>(StepPart)> without;  // none: the part takes no time anyway
+  FusedQuestion fused = {};                                 // with the same groups
 };
 
 void add_parts(const Explained& explained, Explanation& explanation) {
@@ -80,11 +81,38 @@ void add_alternatives(const Explained& explained, Explanation& explanation) {
   }
 }
 
+// As many ops in graphs as can be.
+void add_graphs(const Explained& explained, Explanation& explanation) {
+  if (explained.plan.graphs != Graphs::None) return;
+  Plan captured = explained.plan;
+  const std::size_t before = explanation.alternatives.size();
+  for (const Graphs graphs : {Graphs::All, Graphs::Router, Graphs::Attention}) {
+    captured.graphs = graphs;
+    if (explanation.alternatives.size() == before)
+      add_alternative(explained, OtherChoice::Graphs, explained.experiment, captured, explanation);
+  }
+}
+
+void add_choices_of_the_host(const Explained& explained, Explanation& explanation) {
+  constexpr double least_share = .01;
+  const Metrics& m = explanation.best.metrics;
+  if (m.launch_bound < m.makespan * least_share) return;
+  add_graphs(explained, explanation);
+  if (explained.plan.micro_batches % 2 == 0) {
+    Plan larger = explained.plan;
+    larger.micro_batches /= 2;
+    add_alternative(explained, OtherChoice::LargerMicroBatches, explained.experiment, larger, explanation);
+  }
+  if (const auto fused = explained.fused ? explained.fused() : std::nullopt)
+    add_alternative(explained, OtherChoice::FusedKernels, *fused, explained.plan, explanation);
+}
+
 void explain_plan(const Explained& explained, Explanation& explanation) {
   explanation.stages = explained.experiment.parallelism.pp;
   explanation.degree = std::max(explained.plan.forward_degree, explained.plan.backward_degree);
   add_parts(explained, explanation);
   add_alternatives(explained, explanation);
+  add_choices_of_the_host(explained, explanation);
 }
 
 // "pp 8 in place of 4", knob by knob; `of_best` is the best plan's.
@@ -156,10 +184,22 @@ bool is_explained(const Options& options) {
 }
 
 void add_explanation(const Options& options, Report& report) {
-  if (is_explained(options)) report.explanation = explain(report);
+  if (is_explained(options)) report.explanation = explain(report, with_fused_kernels(options, report.experiment));
 }
 
-std::optional<Explanation> explain(const Report& report) {
+FusedQuestion with_fused_kernels(const Options& options, const Experiment& experiment) {
+  if (experiment.framework.unfused.empty()) return {};
+  ExperimentRequest request = options.request;
+  for (const std::string& option : experiment.framework.unfused)
+    request.set.push_back(fmt::format("framework.options.{}=true", option));
+  return [request] {
+    FilesRead files;
+    std::vector<std::string> notes;
+    return std::optional(load_experiment(request, files, notes));
+  };
+}
+
+std::optional<Explanation> explain(const Report& report, const FusedQuestion& fused) {
   const SystemResult* best = fastest(report);
   if (best == nullptr && !report.results.empty()) best = &report.results.front();
   if (best == nullptr || best->schedule == nullptr || !is_by_costs(*best)) return std::nullopt;
@@ -185,11 +225,16 @@ std::optional<Explanation> explain(const Report& report) {
                         changes(next->plan, best->plan)};
     explanation.next->tied = !surely_slower(next->metrics.makespan, next->range, best->metrics.makespan, best->range);
   }
-  explain_plan({experiment, best->plan, step, without}, explanation);
+  const auto fused_as_run = [&]() -> std::optional<Experiment> {
+    const std::optional<Experiment> question = fused ? fused() : std::nullopt;
+    return question ? std::optional(as_run(*question, *best)) : std::nullopt;
+  };
+  explain_plan({experiment, best->plan, step, without, fused_as_run}, explanation);
   return explanation;
 }
 
-Explanation explain(const Experiment& question, Bytes limit, const std::vector<LaidOutPlan>& best) {
+Explanation explain(const Experiment& question, Bytes limit, const std::vector<LaidOutPlan>& best,
+                    const FusedQuestion& fused) {
   const LaidOutPlan& first = best.front();
   const Experiment experiment = with_layout(question, first.layout);
   const auto step = [](const Experiment& e, const Plan& plan) {
@@ -212,7 +257,11 @@ Explanation explain(const Experiment& question, Bytes limit, const std::vector<L
         "the " + plan_on(second.layout), {second.metrics, second.peak}, changes(second.layout, first.layout)};
     for (std::string& change : changes(second.plan, first.plan)) explanation.next->changes.push_back(std::move(change));
   }
-  explain_plan({experiment, first.plan, step, without}, explanation);
+  const auto fused_laid_out = [&]() -> std::optional<Experiment> {
+    const std::optional<Experiment> other = fused ? fused() : std::nullopt;
+    return other ? std::optional(with_layout(*other, first.layout)) : std::nullopt;
+  };
+  explain_plan({experiment, first.plan, step, without, fused_laid_out}, explanation);
   return explanation;
 }
 

@@ -18,12 +18,17 @@ bool is_explained(const Options& options);
 // Sets the explanation of a report where the options ask for it.
 void add_explanation(const Options& options, Report& report);
 
+// The question with the framework's kernels fused; none where it has no such options that are off.
+using FusedQuestion = std::function<std::optional<Experiment>()>;
+FusedQuestion with_fused_kernels(const Options& options, const Experiment& experiment);
+
 // Explains the fastest result that fits, or else the first one. Returns none where no result is modelled. Times are
 // those of the analytic backend.
-std::optional<Explanation> explain(const Report& report);
+std::optional<Explanation> explain(const Report& report, const FusedQuestion& fused = {});
 
 // Explains the first plan, which is the fastest. The second, where there is one, is the next best. `experiment`: the
 // question without a layout.
-Explanation explain(const Experiment& experiment, Bytes limit, const std::vector<planners::LaidOutPlan>& best);
+Explanation explain(const Experiment& experiment, Bytes limit, const std::vector<planners::LaidOutPlan>& best,
+                    const FusedQuestion& fused = {});
 
 }  // namespace dovetail::bench

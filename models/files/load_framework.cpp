@@ -136,6 +136,12 @@ FrameworkParts read_framework(const JsonReader& json) {
   framework.gathers_twice = json.boolean_or("gathers_twice", false);
   framework.waits_for_loss = json.boolean_or("waits_for_loss", false);
   framework.waits_for_norm = json.boolean_or("waits_for_norm", false);
+  if (const auto fused = json.find("fused"))
+    for (const JsonReader& each : fused->elements()) {
+      const auto option = options.find(each.string());
+      if (option == options.end()) each.fail("no option of this framework");
+      if (!option->second) framework.unfused.push_back(option->first);
+    }
   if (const auto left_out = json.find("left_out")) framework.left_out = left_out->number("within", 1, 10);
   if (const auto memory = json.find("memory")) read_memory(*memory, options, framework);
   if (const auto host = json.find("host")) parts.host = read_host(*host, options);

@@ -4,6 +4,7 @@
 // price/host_profile.hpp.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "models/base/units.hpp"
 
@@ -38,7 +39,8 @@ struct TrainingFramework {
   // Of ten steps, nine take at most so many times what is counted of them, even where all costs are right: the slowest GPU,
   // small kernels, interruptions. It widens ranges and changes no step.
   double left_out = 1;
-  double logits_copies = 0;  // of the logits, as bytes for each, beside them while the loss is worked out
+  std::vector<std::string> unfused;  // options that would fuse its kernels and are off
+  double logits_copies = 0;          // of the logits, as bytes for each, beside them while the loss is worked out
 };
 
 }  // namespace dovetail

@@ -24,11 +24,14 @@ struct WithoutPart {
 };
 
 // Another choice than the best plan's.
-enum class OtherChoice { Uncut, Cut, KeepRows, MoreMicroBatches };
-inline constexpr Names<OtherChoice, 4> other_choice_names{{{"uncut", OtherChoice::Uncut},
+enum class OtherChoice { Uncut, Cut, KeepRows, MoreMicroBatches, Graphs, LargerMicroBatches, FusedKernels };
+inline constexpr Names<OtherChoice, 7> other_choice_names{{{"uncut", OtherChoice::Uncut},
                                                            {"cut", OtherChoice::Cut},
                                                            {"keep_rows", OtherChoice::KeepRows},
-                                                           {"more_micro_batches", OtherChoice::MoreMicroBatches}}};
+                                                           {"more_micro_batches", OtherChoice::MoreMicroBatches},
+                                                           {"graphs", OtherChoice::Graphs},
+                                                           {"larger_micro_batches", OtherChoice::LargerMicroBatches},
+                                                           {"fused_kernels", OtherChoice::FusedKernels}}};
 struct Alternative {
   OtherChoice choice;
   ExplainedStep step;

@@ -161,8 +161,18 @@ std::string pipeline(const Explanation& x) {
 std::string launches(const Explanation& x) {
   const Metrics& m = x.best.metrics;
   if (m.launch_bound / m.makespan < .01) return "";
-  return fmt::format("Launches: the step waits for the host to launch kernels for {} of its time.",
-                     share(m.launch_bound, m.makespan));
+  std::string text = fmt::format("Host: the step waits for the host, which launches kernels, for {} of its time.",
+                                 share(m.launch_bound, m.makespan));
+  std::vector<std::string> changes;
+  for (const auto& [choice, with] : {std::pair{OtherChoice::Graphs, "in captured graphs"},
+                                     {OtherChoice::LargerMicroBatches, "in half as many micro-batches"},
+                                     {OtherChoice::FusedKernels, "with the framework's fused kernels"}})
+    for (const Alternative& other : x.alternatives)
+      if (other.choice == choice)
+        changes.push_back(fmt::format("{} {}{}", with, change(other.step.metrics.makespan / m.makespan),
+                                      other.step.peak > x.limit ? " (but would not fit)" : ""));
+  if (!changes.empty()) text += fmt::format(" It would take {}.", listed(changes));
+  return text;
 }
 
 std::string backend(const Explanation& x) {
