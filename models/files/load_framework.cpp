@@ -62,6 +62,7 @@ void read_memory(const JsonReader& list, const Options& options, TrainingFramewo
     framework.fp8_weights += each.number_or("fp8_weights", 0, 0, 1000);
     framework.fp8_inputs |= each.boolean_or("fp8_inputs", false);
     framework.logits_copies += each.number_or("logits_copies", 0, 0, 1000);
+    framework.score_copies += each.number_or("score_copies", 0, 0, 1000);
   }
 }
 

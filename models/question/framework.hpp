@@ -40,6 +40,7 @@ struct TrainingFramework {
   // small kernels, interruptions. It widens ranges and changes no step.
   double left_out = 1;
   std::vector<std::string> unfused;  // options that would fuse its kernels and are off
+  double score_copies = 0;           // bytes for each score, beside the probabilities, where attention stores its scores
   double logits_copies = 0;          // of the logits, as bytes for each, beside them while the loss is worked out
 };
 

@@ -151,6 +151,7 @@ void add_state(StepContext& c, int layer, SavedAttention& saved) {
   saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
   saved.softmax = eager(c) ? c.activation(TensorKind::AttentionProbabilities, layer, v.score_elements())
                            : c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
+  if (eager(c)) c.hold_copies(saved.softmax, Bytes(c.experiment().framework.score_copies));
 }
 
 }  // namespace
