@@ -50,8 +50,7 @@ Ranges ranges_of(const Report& report, const Timed& results, const Options& opti
   if (take_long(results, options.draws))
     if (std::optional<EstimatedRatios> ratios = estimated(report, results)) {
       const auto with = [&](Calibration costs) { return (*ratios)(Shared<Calibration>(std::move(costs))); };
-      return {step_ranges(report.experiment, results.size(), with, options.draws, seed), options.draws,
-              true};
+      return {step_ranges(report.experiment, results.size(), with, options.draws, seed), options.draws, true};
     }
   std::vector<std::shared_ptr<const Schedule>> schedules;
   for (const SystemResult* result : results) schedules.push_back(result->schedule);

@@ -78,7 +78,8 @@ class Tuner {
     set_ranges(tuning, best);
     if (!best.empty() && is_explained(options_)) {
       tell("reasons", 0);
-      tuning.explanation = explain(question_.experiment, limit_, best, with_fused_kernels(options_, question_.experiment));
+      tuning.explanation =
+          explain(question_.experiment, limit_, best, with_fused_kernels(options_, question_.experiment));
     }
     set_ties(tuning.best);
     if (tuning.explanation && tuning.explanation->next) tuning.explanation->next->tied = tuning.best[1].tied;

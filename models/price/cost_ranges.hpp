@@ -9,10 +9,10 @@
 //   average); fitted 1.15; assumed rates 1.3, as kernels reach 55 to 90 % of a datasheet's rate; assumed latencies and
 //   the slowing of ops that run together 2.
 // Tables of kernels have this factor for all their shapes together. Each shape has its own beside it: that of the table
-// (KernelTable::within), and that by which machines differ whose processor is the same. H100 and H200 do so by 1.2 in nine
-// of ten of 8,420 products above 50 Gflop, by 1.05 in 6,658 attentions, and by 1.07 in 108 collectives from 1 MiB on
-// (AIConfigurator 095f58a, one library on both).
-// Costs that rest on one assumption are off together: all assumed rates of exchanges between nodes, for instance.
+// (KernelTable::within), and that by which machines differ whose processor is the same. H100 and H200 do so by 1.2 in
+// nine of ten of 8,420 products above 50 Gflop, by 1.05 in 6,658 attentions, and by 1.07 in 108 collectives from 1 MiB
+// on (AIConfigurator 095f58a, one library on both). Costs that rest on one assumption are off together: all assumed
+// rates of exchanges between nodes, for instance.
 #pragma once
 #include <cstdint>
 #include <functional>

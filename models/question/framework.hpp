@@ -36,12 +36,12 @@ struct TrainingFramework {
   // With products in fp8: bytes of their weights' copies, for each weight, and whether their inputs are kept in fp8.
   double fp8_weights = 0;
   bool fp8_inputs = false;
-  // Of ten steps, nine take at most so many times what is counted of them, even where all costs are right: the slowest GPU,
+  double score_copies = 0;   // bytes for each score, beside the probabilities, if attention stores its scores
+  double logits_copies = 0;  // of the logits, as bytes for each, beside them while the loss is worked out
+  // Nine of ten steps take at most so many times what is counted of them, even if all costs are right: the slowest GPU,
   // small kernels, interruptions. It widens ranges and changes no step.
   double left_out = 1;
   std::vector<std::string> unfused;  // options that would fuse its kernels and are off
-  double score_copies = 0;           // bytes for each score, beside the probabilities, where attention stores its scores
-  double logits_copies = 0;          // of the logits, as bytes for each, beside them while the loss is worked out
 };
 
 }  // namespace dovetail

@@ -117,19 +117,19 @@ std::vector<StepRange> step_ranges(const Experiment& experiment, std::size_t cou
 }
 
 std::string range_note(const TrainingFramework& framework, std::string_view step, int draws) {
-  const std::string beside =
-      framework.left_out > 1
-          ? fmt::format(", and of up to {:.0f} % for what is not counted of {}", 100 * (framework.left_out - 1), framework.name)
-          : "; what the model leaves out is not in it";
-  return fmt::format("90 % range: the {} in 90 % of {} draws of all costs, each within the range in which it is known{}",
-                     step, draws, beside);
+  const std::string beside = framework.left_out > 1
+                                 ? fmt::format(", and of up to {:.0f} % for what is not counted of {}",
+                                               100 * (framework.left_out - 1), framework.name)
+                                 : "; what the model leaves out is not in it";
+  return fmt::format(
+      "90 % range: the {} in 90 % of {} draws of all costs, each within the range in which it is known{}", step, draws,
+      beside);
 }
 
 std::vector<StepRange> step_ranges(const Experiment& experiment, Schedules schedules, int draws, std::uint64_t seed) {
   Retiming retiming(experiment, schedules);
   return step_ranges(
-      experiment, schedules.size(), [&](Calibration costs) { return retiming.ratios(std::move(costs)); },
-      draws, seed);
+      experiment, schedules.size(), [&](Calibration costs) { return retiming.ratios(std::move(costs)); }, draws, seed);
 }
 
 }  // namespace dovetail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a modelled step may be off because costs are (price/cost_ranges.hpp), and because of what a training framework
-// does beside what is counted (TrainingFramework::left_out). Without a framework it does not hold what the model leaves out.
+// How far a modelled step may be off because costs are (price/cost_ranges.hpp), and because of what a training
+// framework does beside what is counted (TrainingFramework::left_out). Without a framework it does not hold what the
+// model leaves out.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -36,8 +37,8 @@ struct StepRange {
 
 // The ranges of so many steps. `ratios`: the time of each step with these costs over that with the calibration's own.
 using StepRatios = std::function<std::vector<double>(Calibration costs)>;
-std::vector<StepRange> step_ranges(const Experiment& experiment, std::size_t steps, const StepRatios& ratios,
-                                   int draws, std::uint64_t seed);
+std::vector<StepRange> step_ranges(const Experiment& experiment, std::size_t steps, const StepRatios& ratios, int draws,
+                                   std::uint64_t seed);
 
 // "90 % range: the step in 90 % of 200 draws of all costs, ...". `step`: how it was found, "estimated step" for one.
 std::string range_note(const TrainingFramework& framework, std::string_view step, int draws);

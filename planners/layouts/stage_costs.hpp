@@ -12,7 +12,8 @@
 
 namespace dovetail::planners {
 
-// The passes take so long where the host is ahead as they begin. After a wait of theirs it no longer is, and that counts.
+// The passes take so long where the host is ahead as they begin. After a wait of theirs it no longer is, and that
+// counts.
 struct PartCosts {
   Seconds forward, backward;
   Seconds launches_forward, launches_backward;  // of the host

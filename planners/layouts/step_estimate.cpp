@@ -165,8 +165,7 @@ StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCo
   }
   for (int lap = 0; lap < chunks.laps(); ++lap) {
     Seconds of_lap;
-    for (int s = 0; s < chunks.stages(); ++s)
-      of_lap = std::max(of_lap, chunks.of(s, lap).both());
+    for (int s = 0; s < chunks.stages(); ++s) of_lap = std::max(of_lap, chunks.of(s, lap).both());
     slowest += of_lap;
   }
   const Seconds waiting =

@@ -182,7 +182,8 @@ std::vector<std::string> steps_legend(StepsTables tables) {
   if (const std::string draws = draws_of(tables); !draws.empty())
     lines.push_back(fmt::format(
         "90 % range: where the step lies in 90 % of {} of all costs, each within the range in which it is known, and "
-        "of what is not counted of a framework. Costs that matter most are the three of each step whose ranges change it "
+        "of what is not counted of a framework. Costs that matter most are the three of each step whose ranges change "
+        "it "
         "most; their changes are means over these steps",
         draws));
   return lines;

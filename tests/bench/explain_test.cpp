@@ -68,6 +68,32 @@ TEST_CASE("explain: other choices are those plans evaluated") {
   CHECK(alternative(explanation, OtherChoice::Uncut)->step.metrics.makespan.value() == Approx(step_of(uncut)));
 }
 
+TEST_CASE("explain: where the host limits, what graphs, larger micro-batches and fused kernels would gain") {
+  Options options;
+  options.request.cluster = "dgx-h100";
+  options.request.nodes = 1;
+  options.request.model = "qwen3-30b-a3b";
+  options.request.set = {"workload.layers=2", "workload.batch=8", "plan.micro_batches=8", "plan.all_to_all=linear"};
+  options.systems = {"megatron_lm"};
+  options.explain = true;
+  const Question question = load_question(options);
+  AnalyticBackend backend;
+  Evaluation evaluation(question, backend);
+  const Candidate& candidate = question.candidates.front();
+  Report report{"simulate", question.experiment, {}, {}, {}, {}};
+  report.results.push_back(evaluation.evaluate(candidate, evaluation.choose(candidate)));
+  add_explanation(options, report);
+  const Explanation& explanation = *report.explanation;
+  const Metrics& m = explanation.best.metrics;
+  REQUIRE(m.launch_bound > .01 * m.makespan);
+  for (const OtherChoice choice : {OtherChoice::Graphs, OtherChoice::LargerMicroBatches, OtherChoice::FusedKernels}) {
+    INFO(name_in(other_choice_names, choice));
+    REQUIRE(alternative(explanation, choice) != nullptr);
+    CHECK(alternative(explanation, choice)->step.metrics.makespan <= m.makespan);
+  }
+  CHECK(alternative(explanation, OtherChoice::FusedKernels)->step.metrics.makespan < .99 * m.makespan);
+}
+
 TEST_CASE("explain: measured results have none") {
   Report report = compared({"tutel"});
   report.results.front().timeline.kind = ResultKind::Measured;

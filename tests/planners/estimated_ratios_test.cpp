@@ -29,8 +29,7 @@ TEST_CASE("The range of a step by estimate is that of the step itself") {
   const std::vector<StepRange> whole = step_ranges(e, schedules, draws, 1);
   EstimatedRatios ratios({{e, plan}, {e, chunked}});
   const std::vector<StepRange> estimated = step_ranges(
-      e, schedules.size(),
-      [&](Calibration costs) { return ratios(Shared<Calibration>(std::move(costs))); }, draws, 1);
+      e, schedules.size(), [&](Calibration costs) { return ratios(Shared<Calibration>(std::move(costs))); }, draws, 1);
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     CHECK(whole[i].high - whole[i].low > .05);
     CHECK(estimated[i].low == Approx(whole[i].low).epsilon(.01));

@@ -91,7 +91,7 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
     for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::exposed_communication, &Metrics::waiting,
                             &Metrics::computation, &Metrics::hidden})
       CHECK((metrics.*part - whole.metrics.*part) / whole.time == Approx(0).margin(.004));
-    // Where two chains of ops take nearly as long, the longer one may go through the host in one step alone.
+    // If two chains of ops take nearly as long, the longer one may go through the host in one step alone.
     CHECK((metrics.launch_bound - whole.metrics.launch_bound) / whole.time == Approx(0).margin(.05));
   }
   CHECK(5 * shortened > 2 * seeds);

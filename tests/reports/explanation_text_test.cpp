@@ -61,12 +61,17 @@ TEST_CASE("an explanation says when memory, the pipeline or the host limit") {
   x.stages = 4;
   x.best.metrics.launch_bound = Seconds(.02);
   x.alternatives = {{OtherChoice::KeepRows, step(90, 50, 20, 10, 12)},
-                    {OtherChoice::MoreMicroBatches, step(190, 120, 40, 10, 8)}};
+                    {OtherChoice::MoreMicroBatches, step(190, 120, 40, 10, 8)},
+                    {OtherChoice::Graphs, step(95, 60, 20, 5, 8)},
+                    {OtherChoice::LargerMicroBatches, step(90, 60, 20, 5, 14)},
+                    {OtherChoice::FusedKernels, step(98, 60, 20, 8, 8)}};
   const std::vector<std::string> text = reports::explanation_text(x);
   CHECK(text.front() == "fsmoe takes 100 ms a step.");
   CHECK_THAT(text[4], Contains("would take 10 % less and need 12.0 GiB, so memory is a limit."));
   CHECK_THAT(text[5], Contains("each would take 5.0 % less time, because"));  // 190 / 2 of 100
-  CHECK_THAT(text[6], Contains("for 20 % of its time"));
+  CHECK_THAT(text[6], Contains("for 20 % of its time. It would take in captured graphs 5.0 % less, in half as many "
+                               "micro-batches 10 % less (but would not fit) and with the framework's fused kernels 2.0 "
+                               "% less."));
 }
 
 TEST_CASE("an explanation of a step that nothing limits alone, or that does not fit, says so") {

@@ -110,6 +110,19 @@ TEST_CASE("A framework's file counts operations, and its options choose among en
   CHECK(parts.framework.passes.logits == 10);
 }
 
+TEST_CASE("Operations measured in loops take longer inside a model") {
+  const FrameworkParts parts = framework_of(R"({"name": "own", "source": "a test", "options": {"a": false, "b": true},
+    "fused": ["a", "b"], "left_out": {"within": 1.15, "source": "a choice"},
+    "host": {"provenance": {"origin": "assumed", "source": "a test"}, "in_model": {"factor": 1.8, "source": "a test"},
+      "times": [{"name": "call", "time": "3 us", "in_loops": true}, {"name": "turn", "time": "1 us"}],
+      "ops": [{"op": "gate", "phase": "forward", "operations": {"call": 2, "turn": 5}}]}})");
+  CHECK(parts.host.entries[0].work.once.work.value() == Approx(1e-6 * (2 * 3 * 1.8 + 5 * 1)));
+  CHECK(parts.framework.unfused == std::vector<std::string>{"a"});
+  CHECK(parts.framework.left_out == 1.15);
+  CHECK_THROWS_WITH(framework_of(R"({"name": "own", "source": "a test", "fused": ["c"]})"),
+                    Contains("no option of this framework"));
+}
+
 TEST_CASE("Unknown operations and options of a framework are refused at their place") {
   const auto refused = [](const std::string& ops) {
     try {

@@ -104,6 +104,15 @@ TEST_CASE("The host waits for each loss and for the norm where the framework loo
   CHECK(waits(build_step(e, plan)) == 0);
 }
 
+TEST_CASE("What eager attention keeps for each score beside its probabilities counts in memory") {
+  Experiment e = trained();
+  e.workload.attention = AttentionKernel::Eager;
+  const double once = elements(build_step(e, unchunked()), TensorKind::AttentionProbabilities);
+  CHECK(once > 0);
+  e.framework.score_copies = 3;  // a mask of dropout and the dropped scores, beside 2 bytes
+  CHECK(elements(build_step(e, unchunked()), TensorKind::AttentionProbabilities) == Approx(2.5 * once));
+}
+
 TEST_CASE("Further copies of the logits count in memory, and not in executors") {
   ExperimentRequest request;
   request.cluster = "dgx-h100";
