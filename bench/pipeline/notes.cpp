@@ -241,7 +241,7 @@ void add_limits(Report& report) {
     if (const double share = result.metrics.launch_bound / result.metrics.makespan; share > .01)
       add(
           fmt::format("{}: {:.0f} % of the step waits for the host alone, which launches kernels one by one ({:.3g} us "
-                      "each); plan.graphs takes launches away",
+                      "each); --explain says what would shorten that",
                       result.system, 100 * share, 1e6 * e.calibration->host->launch.value()));
   for (const SpeedEvent& event : e.events)
     add(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that", event.resource,

@@ -25,9 +25,9 @@ Seconds step(Backend& backend, int ep, int chunks) {
   ExperimentRequest request;
   request.cluster = "dgx-h100-rails";
   request.model = "deepseek-v3";
-  request.set = {
-      "workload.layers=4", "workload.batch=1",  "workload.sequence=4096", "workload.extent=layers",
-      "parallelism.mp=1",  "parallelism.esp=1", "overlap=ideal",          fmt::format("parallelism.ep={}", ep)};
+  request.set = {"workload.layers=4",      "workload.batch=1", "workload.sequence=4096",
+                 "workload.extent=layers", "parallelism.mp=1", "parallelism.esp=1",
+                 "overlap=ideal",          "framework=bare",   fmt::format("parallelism.ep={}", ep)};
   FilesRead files;
   std::vector<std::string> notes;
   Plan plan;

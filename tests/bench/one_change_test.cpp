@@ -19,8 +19,8 @@ double step_with(const Settings& settings = {}) {
   options.request.cluster = "dgx-h100";
   options.request.nodes = 2;
   options.request.model = "qwen3-30b-a3b";
-  options.request.set = {"workload.layers=8",  "workload.batch=8",     "plan.micro_batches=8", "parallelism.ep=8",
-                         "parallelism.mp=1",   "parallelism.esp=1",    "plan.zero=1",          "plan.all_to_all=linear"};
+  options.request.set = {"workload.layers=8", "workload.batch=8",  "plan.micro_batches=8", "parallelism.ep=8",
+                         "parallelism.mp=1",  "parallelism.esp=1", "plan.zero=1",          "plan.all_to_all=linear"};
   options.request.set.insert(options.request.set.end(), settings.begin(), settings.end());
   options.systems = {"megatron_lm"};
   const Question question = load_question(options);
@@ -39,19 +39,19 @@ TEST_CASE("One change at a time moves a step the right way and by a believable a
     double least, most;  // of the step
   };
   const auto [settings, least, most] = GENERATE(values<Change>({
-      {{"plan.micro_batches=2"}, .75, .93},                             // four samples each
-      {{"framework.options.permute_fusion=true"}, .9, .99},             // kernels and launches of the permutation
-      {{"framework.options.cross_entropy_te_fusion=true"}, .8, .97},    // passes over the logits
-      {{"plan.all_to_all=node_deduplicated"}, .85, .97},                // each row once to a node
-      {{"plan.graphs=router"}, .9, 1},                                  // launches of what graphs hold
+      {{"plan.micro_batches=2"}, .75, .93},                           // four samples each
+      {{"framework.options.permute_fusion=true"}, .9, .99},           // kernels and launches of the permutation
+      {{"framework.options.cross_entropy_te_fusion=true"}, .8, .97},  // passes over the logits
+      {{"plan.all_to_all=node_deduplicated"}, .85, .97},              // each row once to a node
+      {{"plan.graphs=router"}, .9, 1},                                // launches of what graphs hold
       {{"plan.graphs=attention"}, .9, 1},
       {{"plan.recompute=norms"}, 1, 1.02},
       {{"plan.recompute=activation"}, 1, 1.03},
       {{"plan.recompute=attention"}, 1.01, 1.08},
       {{"plan.recompute=moe"}, 1.05, 1.35},
-      {{"parallelism.mp=2", "workload.batch=16"}, 1.01, 1.15},          // as many samples in all
+      {{"parallelism.mp=2", "workload.batch=16"}, 1.01, 1.15},  // as many samples in all
       {{"parallelism.mp=8", "workload.batch=64"}, 1.08, 1.5},
-      {{"calibration.host.launch=24 us"}, 1.1, 1.6},                    // 2.4 us
+      {{"calibration.host.launch=24 us"}, 1.1, 1.6},  // 2.4 us
       {{"framework=bare"}, .6, .9},
   }));
   INFO(settings.front());
