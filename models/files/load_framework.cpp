@@ -59,10 +59,14 @@ void read_memory(const JsonReader& list, const Options& options, TrainingFramewo
     if (!applies(each, options, nullptr)) continue;
     framework.empty_weight_gradients |= each.boolean_or("empty_weight_gradients", false);
     framework.workspace += each.quantity_or("workspace", Bytes());
-    framework.fp8_weights += each.number_or("fp8_weights", 0, 0, 1000);
     framework.fp8_inputs |= each.boolean_or("fp8_inputs", false);
-    framework.logits_copies += each.number_or("logits_copies", 0, 0, 1000);
-    framework.score_copies += each.number_or("score_copies", 0, 0, 1000);
+    for (const auto& [key, bytes] : {std::pair{"fp8_weights", &framework.fp8_weights},
+                                     {"logits_copies", &framework.logits_copies},
+                                     {"score_copies", &framework.score_copies},
+                                     {"activation_inputs", &framework.activation_inputs},
+                                     {"weighted_activations", &framework.weighted_activations},
+                                     {"dropout_masks", &framework.dropout_masks}})
+      *bytes += each.number_or(key, 0, 0, 1000);
   }
 }
 
@@ -137,6 +141,8 @@ FrameworkParts read_framework(const JsonReader& json) {
   framework.gathers_twice = json.boolean_or("gathers_twice", false);
   framework.waits_for_loss = json.boolean_or("waits_for_loss", false);
   framework.waits_for_norm = json.boolean_or("waits_for_norm", false);
+  if (const auto rows = json.find("waits_for_rows"))
+    for (const JsonReader& each : rows->elements()) framework.waits_for_rows |= applies(each, options, nullptr);
   if (const auto fused = json.find("fused"))
     for (const JsonReader& each : fused->elements()) {
       const auto option = options.find(each.string());

@@ -29,6 +29,7 @@ struct TrainingFramework {
   bool gathers_twice = false;
   // The host looks at the loss of each micro-batch, and at the norm of the gradients, before it goes on.
   bool waits_for_loss = false, waits_for_norm = false;
+  bool waits_for_rows = false;  // and at those that came, before its experts, where tokens go to each node once
   // Memory. Layers whose products add to a gradient keep an empty one for the framework, in the weights' format: one
   // for each different shape of weights.
   bool empty_weight_gradients = false;
@@ -37,6 +38,10 @@ struct TrainingFramework {
   double fp8_weights = 0;
   bool fp8_inputs = false;
   double score_copies = 0;   // bytes for each score, beside the probabilities, if attention stores its scores
+  // Experts and dense parts without a gate: bytes for each activation, beside it, that the derivative reads; and in
+  // experts for its product with the score.
+  double activation_inputs = 0, weighted_activations = 0;
+  double dropout_masks = 0;  // bytes for each element of the sums of a layer, which dropout keeps
   double logits_copies = 0;  // of the logits, as bytes for each, beside them while the loss is worked out
   // Nine of ten steps take at most so many times what is counted of them, even if all costs are right: the slowest GPU,
   // small kernels, interruptions. It widens ranges and changes no step.

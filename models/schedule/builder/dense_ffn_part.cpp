@@ -13,6 +13,7 @@ TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& save
   saved.own_input = x;
   saved.input = gather_tokens(c, TensorKind::FfnInput, layer, x);
   saved.hidden = c.activation(TensorKind::FfnHidden, layer, v.sequence_tokens * (v.expert_gemms - 1) * v.ffn_hidden);
+  if (c.is_plain()) c.hold_copies(saved.hidden, Bytes(c.experiment().framework.activation_inputs));
   const TensorId partial = c.activation(TensorKind::FfnPartial, layer, v.sequence_tokens * v.hidden);
   TensorIds writes{saved.hidden, partial};
   if (c.keeps_activated()) {

@@ -63,6 +63,7 @@ TensorId look_up(StepContext& c, int layer, TensorId tokens) {
       c.model_parallel() ? c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden) : input;
   c.add(c.op(OpKind::Embedding, Phase::Forward, layer, c.streams().compute, c.end_work().embedding(Phase::Forward)),
         {tokens, c.embedding_weights()}, {looked_up});
+  c.hold_mask(input);
   if (c.model_parallel()) sum_tokens(c, Phase::Forward, layer, looked_up, input);
   return input;
 }

@@ -86,6 +86,7 @@ class ExpertPass {
       writes.push_back(saved.activated.back());
     }
     writes.push_back(tensor(i) = add_result(TensorKind::ExpertPartial, o));
+    if (c_.deduplicates() && c_.experiment().framework.waits_for_rows) c_.wait_for(Phase::Forward, layer_, input);
     TensorIds reads{input, saved.weights};
     if (!saved.scores.empty()) reads.push_back(saved.scores[static_cast<std::size_t>(i)]);
     append_counts(c_, layer_, reads);
@@ -146,8 +147,7 @@ class ExpertPass {
     return worked_.add(c_.chunked(kind, o, v_.gathered_elements(chunk_of(o)), Wire::Same, worked_.next()));
   }
   TensorId add_hidden(const Op& o) {
-    return hidden_.add(
-        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(chunk_of(o)) * v_.kept_hidden(), Wire::Same, hidden_.next()));
+    return hidden_.add(c_.expert_hidden(o, v_.expert_rows(chunk_of(o)), hidden_.next()));
   }
 
   StepContext& c_;

@@ -22,11 +22,6 @@ Op shadow_op(StepContext& c, Phase phase, int layer, int expert) {
   return of_expert(op, expert);
 }
 
-TensorId add_hidden(StepContext& c, const Op& op) {
-  const LayerVolumes& v = c.volumes(op.layer);
-  return c.chunked(TensorKind::Hidden, op, v.capacity * v.kept_hidden());
-}
-
 }  // namespace
 
 TensorId add_activated(StepContext& c, const Op& op, std::int64_t rows) {
@@ -76,7 +71,7 @@ void shadows_forward(StepContext& c, int layer, std::vector<SavedShadow>& shadow
   }
   for (SavedShadow& shadow : shadows) {
     const Op work = shadow_op(c, Phase::Forward, layer, shadow.expert);
-    shadow.hidden = add_hidden(c, work);
+    shadow.hidden = c.expert_hidden(work, c.volumes(work.layer).capacity);
     shadow.output = c.chunked(TensorKind::ShadowOutput, work, v.shadow_elements());
     TensorIds writes{shadow.hidden, shadow.output};
     if (c.keeps_activated()) {
@@ -95,7 +90,7 @@ TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs
     gradients.push_back(c.chunked(TensorKind::GatheredWeightGradient, work, c.volumes(layer).worked_parameters()));
     TensorIds reads{d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden};
     if (saved[i].activated >= 0) reads.push_back(saved[i].activated);
-    c.add(work, reads, std::array{gradients.back(), d_inputs[i], add_hidden(c, work)});
+    c.add(work, reads, std::array{gradients.back(), d_inputs[i], c.expert_hidden(work, c.volumes(work.layer).capacity)});
   }
   return d_inputs;
 }

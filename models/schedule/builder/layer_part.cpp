@@ -14,11 +14,13 @@ namespace {
 TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId attended, SavedFfn& saved) {
   const std::int64_t tokens = c.volumes(layer).tokens * c.volumes(layer).hidden;
   const TensorId input = c.activation(TensorKind::MoeInput, layer, tokens);
+  c.hold_mask(input);
   add_up(c, Phase::Forward, layer, {x, attended}, input);
   saved.before_norm = input;
   const TensorId normed = c.has_norms() ? norm_forward(c, layer, c.parts(layer).front(), input) : input;
   const TensorId ffn_output = dense_ffn_forward(c, layer, normed, saved);
   const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, tokens);
+  c.hold_mask(output);
   add_up(c, Phase::Forward, layer, {input, ffn_output}, output);
   return output;
 }
@@ -51,6 +53,7 @@ TensorId moe_layer_forward(StepContext& c, int layer, TensorId x, SavedLayer& sa
   const TensorIds combined = moe_forward(c, layer, encode, saved.moe);
   const TensorId output =
       c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
+  c.hold_mask(output);
   for (const TokenPart& part : c.parts(layer)) {
     receive_rows(c, layer, part, of_part(part, combined), saved.moe);
     decode_forward(c, layer, part, output, saved.moe);

@@ -129,8 +129,7 @@ void Restoration::compute_hidden(int j) {
     if (hidden >= 0) continue;
     Op o = op(OpKind::RestoreHidden, c_.streams().compute, i);
     o.work = c_.work(layer_).restore_hidden(chunk_of(o));
-    hidden = hidden_.add(
-        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(chunk_of(o)) * v_.kept_hidden(), Wire::Same, hidden_.next()));
+    hidden = hidden_.add(c_.expert_hidden(o, v_.expert_rows(chunk_of(o)), hidden_.next()));
     TensorIds reads{now_.input[at(i)], saved_.weights};
     append_counts(c_, layer_, reads);
     c_.add(o, reads, {&hidden, 1});

@@ -267,7 +267,12 @@ void StepContext::begin_recomputing(OpId begin) {
 }
 
 void StepContext::hold_copies(TensorId tensor, Bytes each) {
-  writer_.hold(tensor, 1 + each / size_of(writer_.tensor(tensor).dtype));
+  const Tensor& t = writer_.tensor(tensor);
+  writer_.hold(tensor, t.held + each / size_of(t.dtype));
+}
+
+void StepContext::hold_mask(TensorId sum) {
+  if (training() && !recomputes(Recompute::Full)) hold_copies(sum, Bytes(experiment_.framework.dropout_masks));
 }
 
 void StepContext::wait_for(Phase phase, int layer, TensorId tensor) {
@@ -347,6 +352,17 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.buffer = buffer;
   return writer_.add_tensor(t);
+}
+
+TensorId StepContext::expert_hidden(const Op& op, std::int64_t rows, TensorId buffer) {
+  const TensorId hidden = chunked(TensorKind::Hidden, op, rows * volumes(op.layer).kept_hidden(), Wire::Same, buffer);
+  const TrainingFramework& f = experiment_.framework;
+  if (is_plain() && !writer_.tensor(hidden).gradient) hold_copies(hidden, Bytes(f.activation_inputs + f.weighted_activations));
+  return hidden;
+}
+
+bool StepContext::is_plain() const {
+  return training() && experiment_.model.expert_kind == ExpertKind::Ffn;
 }
 
 TensorId StepContext::row_scores(TensorKind kind, const Op& op, std::int64_t copies) {

@@ -104,6 +104,7 @@ class StepContext {
   // Whether the backward pass reads the activated rows of experts and feed-forward parts. It computes them again
   // where experts have no gate, whose hidden rows they are, and in steps as the papers count them.
   bool keeps_activated() const;
+  bool is_plain() const;  // whether experts and dense parts have no gate, in a training
   bool recomputes(Recompute part) const { return training() && plan_.recompute.has(part); }
   // Tokens go to each node once.
   bool deduplicates() const { return plan_.all_to_all == AllToAll::NodeDeduplicated && groups_.ep > 1; }
@@ -151,6 +152,7 @@ class StepContext {
   ScheduleWriter& writer() { return writer_; }
   bool kept_in_fp8(TensorKind kind) const;
   void hold_copies(TensorId tensor, Bytes each);      // further ones of the framework, of so many bytes an element
+  void hold_mask(TensorId sum);                       // of the dropout before a sum of the layer, if the framework has it
   void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
 
   void wait_for(Phase phase, int layer, TensorId tensor);  // the host, where the framework looks at a number
@@ -165,6 +167,7 @@ class StepContext {
   // A tensor like the op in layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op
   // restores what was dropped. `buffer`: see Tensor.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = {});
+  TensorId expert_hidden(const Op& op, std::int64_t rows, TensorId buffer = {});
   // One fp32 number for each of the op's rows between the ranks that exchange them.
   TensorId row_scores(TensorKind kind, const Op& op, std::int64_t copies = 1);
   TensorId copy_of(TensorId original, Place place, TensorId buffer = {});

@@ -113,6 +113,47 @@ TEST_CASE("What eager attention keeps for each score beside its probabilities co
   CHECK(elements(build_step(e, unchunked()), TensorKind::AttentionProbabilities) == Approx(2.5 * once));
 }
 
+TEST_CASE("Derivatives of activations without a gate read what they were made of") {
+  Experiment e = trained();
+  e.model.expert_kind = ExpertKind::Ffn;
+  const double once = elements(build_step(e, unchunked()), TensorKind::Hidden);
+  CHECK(once > 0);
+  e.framework.activation_inputs = 2;     // of gelu, in bf16
+  e.framework.weighted_activations = 2;  // gelu's result, beside its product with the score
+  CHECK(elements(build_step(e, unchunked()), TensorKind::Hidden) == Approx(3 * once));
+  e.model.expert_kind = ExpertKind::Gated;
+  const double gated = elements(build_step(e, unchunked()), TensorKind::Hidden);
+  e.framework.activation_inputs = e.framework.weighted_activations = 0;
+  CHECK(elements(build_step(e, unchunked()), TensorKind::Hidden) == gated);
+}
+
+TEST_CASE("Dropout keeps a byte for each element of a layer's sums, unless the layer is recomputed") {
+  Experiment e = trained();
+  const double input = elements(build_step(e, unchunked()), TensorKind::MoeInput);
+  const double output = elements(build_step(e, unchunked()), TensorKind::LayerInput);
+  e.framework.dropout_masks = 1;
+  CHECK(elements(build_step(e, unchunked()), TensorKind::MoeInput) == Approx(1.5 * input));
+  // The layer's own input comes from outside, its output has a mask.
+  CHECK(elements(build_step(e, unchunked()), TensorKind::LayerInput) == Approx(1.25 * output));
+  Plan again = unchunked();
+  again.recompute = {Recompute::Full};
+  const double recomputed = elements(build_step(e, again), TensorKind::LayerInput);
+  e.framework.dropout_masks = 0;
+  CHECK(elements(build_step(e, again), TensorKind::LayerInput) == recomputed);
+}
+
+TEST_CASE("The host waits for rows that came where tokens go to each node once") {
+  Experiment e = trained();
+  e.workload.message_sizes = MessageSizes::Routed;
+  Plan plan = unchunked();
+  plan.all_to_all = AllToAll::NodeDeduplicated;
+  plan.scores_at = ScoresAt::Experts;
+  const long before = waits(build_step(e, plan));
+  e.framework.waits_for_rows = true;
+  CHECK(waits(build_step(e, plan)) == before + 1);
+  CHECK(waits(build_step(e, unchunked())) == before);
+}
+
 TEST_CASE("Further copies of the logits count in memory, and not in executors") {
   ExperimentRequest request;
   request.cluster = "dgx-h100";
