@@ -25,10 +25,11 @@ _dovetail() {
       --calibration) words=$(_dovetail_names "$program" calibrations) ;;
       --set) words=$("$program" plan --knobs 2>/dev/null | sed -n '/^rules/q; s/^  \([a-z_]\+\) .*/plan.\1=/p') ;;
       --steps) words=$(_dovetail_names "$program" steps) ;;
+      --operators) words=$(_dovetail_names "$program" operators) ;;
       --system | --systems) words=$(_dovetail_names "$program" systems) ;;
       --*) words=$("$program" "$command" --help 2>/dev/null | sed -n "s/^  ${previous} \([a-z]\+|[a-z|]*\) .*/\1/p" | tr '|' ' ') ;;
     esac
-    [ "$command" = reproduce ] && [ -z "$words" ] && words="$(_dovetail_names "$program" published) steps"
+    [ "$command" = reproduce ] && [ -z "$words" ] && words="$(_dovetail_names "$program" published) steps operators"
     case $current in
       -*) words=$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(-[-a-zA-Z,]*\).*/\1/p' | tr ',' ' ') ;;
     esac

@@ -15,7 +15,7 @@ constexpr std::array table{
     Command{"run", "Execute a scaled-down plan on this machine, and compare measured with predicted times",
             declare_run},
     Command{"validate", "Measure how far predictions are off, on sizes that no cost was fitted to", declare_validate},
-    Command{"reproduce", "Recompute published tables and measured training steps, beside the numbers of others",
+    Command{"reproduce", "Recompute published tables, measured steps and operators, beside the numbers of others",
             declare_reproduce},
     Command{"sweep", "Simulate systems over a grid of clusters, models and settings", declare_sweep},
     Command{"calibrate", "Measure what operations cost on this machine, or read it from nccl-tests", declare_calibrate},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dovetail reproduce: published tables of the papers and measured steps, recomputed and put beside the numbers of
-// others.
+// dovetail reproduce: published tables of the papers, measured steps and measured operators, recomputed and put beside
+// the numbers of others.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +14,7 @@
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/reproduce/measured_operators.hpp"
 #include "bench/reproduce/measured_steps.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/base/errors.hpp"
@@ -34,17 +35,25 @@ constexpr auto reproduce_examples = R"(Examples:
   Predict whole training steps that others have measured; "steps" stands for all such files that are shipped:
     dovetail reproduce --steps b200-8gpu
 
+  Price single operators that others have measured, by calibrations that do not rest on them:
+    dovetail reproduce operators
+    dovetail reproduce --operators a100-all-reduce -o operators.csv
+
 Each value is shown with the published number, ours, the target that was set for it, and the number of constants that were
 fitted to that very table (0: ours is a prediction). A miss is shown with its reason, if that is known. With --strict a
 miss gives exit code 5.
 
 Each measured step is shown with the prediction that dovetail simulate makes of it, its 90 % range, and its memory. A file of
-your own steps has the format of data/steps, which data/README.md explains.)";
+your own steps has the format of data/steps, which data/README.md explains.
 
-constexpr auto all_steps = "steps";  // the id that stands for all files of data/steps
+Each measured operator (a product, an attention, a collective, a dispatch) is priced by itself, with its 90 % range. A file of
+your own operators has the format of data/operators. "operators" stands for all such files that are shipped.)";
+
+// The ids that stand for all files of data/steps and of data/operators, which are named after them.
+constexpr auto all_steps = "steps", all_operators = "operators";
 
 struct ReproduceOptions : Options {
-  std::vector<std::string> ids, steps;
+  std::vector<std::string> ids, steps, operators;
   bool list = false, strict = false;
 };
 
@@ -52,53 +61,80 @@ std::string list_of_tables() {
   FilesRead files;
   std::string list;
   for (const std::string& id : reproduced_ids()) list += fmt::format("{:<20}{}\n", id, describe_table(id, files));
-  return list + fmt::format("{:<20}Measured training steps beside predictions of them ({})\n", all_steps,
-                            fmt::join(known_names("steps"), ", "));
+  list += fmt::format("{:<20}Measured training steps beside predictions of them ({})\n", all_steps,
+                      fmt::join(known_names(all_steps), ", "));
+  return list + fmt::format("{:<20}Measured operators beside prices of them ({})\n", all_operators,
+                            fmt::join(known_names(all_operators), ", "));
 }
 
-// The ids of tables and the names of files of steps that were asked for. Without either: all tables.
+// The ids of tables and the names of files that were asked for. Without any: all tables.
 struct AskedTables {
-  std::vector<std::string> tables, steps;
+  std::vector<std::string> tables, steps, operators;
+  int kinds() const { return (tables.empty() ? 0 : 1) + (steps.empty() ? 0 : 1) + (operators.empty() ? 0 : 1); }
 };
+
+void add_once(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  for (const std::string& name : more)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
 AskedTables asked_for(const ReproduceOptions& options) {
   AskedTables asked;
   std::vector<std::string> known = reproduced_ids();
-  known.emplace_back(all_steps);
-  for (const std::string& id : options.ids)
-    if (choose("id", id, known) + 1 < known.size())
+  known.insert(known.end(), {all_steps, all_operators});
+  for (const std::string& id : options.ids) {
+    choose("id", id, known);
+    if (id == all_steps)
+      add_once(asked.steps, known_names(all_steps));
+    else if (id == all_operators)
+      add_once(asked.operators, known_names(all_operators));
+    else
       asked.tables.push_back(id);
-    else if (asked.steps.empty())
-      asked.steps = known_names("steps");
-  for (const std::string& name : options.steps)
-    if (std::ranges::find(asked.steps, name) == asked.steps.end()) asked.steps.push_back(name);
-  if (asked.tables.empty() && asked.steps.empty()) asked.tables = reproduced_ids();
-  if (!asked.tables.empty() && !asked.steps.empty() && format_of(options) == Format::Csv)
-    throw InputError("csv has the columns of published tables or of measured steps; expected one of them alone");
+  }
+  add_once(asked.steps, options.steps);
+  add_once(asked.operators, options.operators);
+  if (asked.kinds() == 0) asked.tables = reproduced_ids();
+  if (asked.kinds() > 1 && format_of(options) == Format::Csv)
+    throw InputError(
+        "csv has the columns of published tables, of measured steps or of measured operators; expected "
+        "one of them alone");
   return asked;
 }
 
-int work_of(const AskedTables& asked, const std::list<StepsFile>& steps) {
-  std::size_t work = asked.tables.size();
-  for (const StepsFile& file : steps) work += file.steps();
+// The files of measurements that were asked for.
+struct MeasuredFiles {
+  std::list<StepsFile> steps;
+  std::list<OperatorsFile> operators;
+};
+
+int work_of(const AskedTables& asked, const MeasuredFiles& measured) {
+  std::size_t work = asked.tables.size() + measured.operators.size();
+  for (const StepsFile& file : measured.steps) work += file.steps();
   return static_cast<int>(work);
 }
 
-Reproduction recompute(const ReproduceOptions& options, const AskedTables& asked, std::list<StepsFile>& steps,
+Reproduction recompute(const ReproduceOptions& options, const AskedTables& asked, MeasuredFiles& measured,
                        FilesRead& files) {
   Reproduction reproduction;
-  ProgressLine progress("reproduce", work_of(asked, steps), options.talk());
+  ProgressLine progress("reproduce", work_of(asked, measured), options.talk());
   for (const std::string& id : asked.tables) {
     progress.begin(id);
     reproduction.tables.push_back(reproduce_table(id, files));
     progress.done();
   }
-  for (StepsFile& file : steps) {
+  for (StepsFile& file : measured.steps) {
     for (std::size_t step = 0; step < file.steps(); ++step) {
       progress.begin(file.table().steps[step].name);
       file.predict_step(step, options, files);
       progress.done();
     }
     reproduction.steps.push_back(file.table());
+  }
+  for (OperatorsFile& file : measured.operators) {
+    progress.begin(file.table().id);
+    file.price(options);
+    reproduction.operators.push_back(file.table());
+    progress.done();
   }
   return reproduction;
 }
@@ -113,10 +149,11 @@ Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& 
   const AskedTables asked = asked_for(options);
   FilesRead files;
   for (const std::string& id : asked.tables) describe_table(id, files);  // for the files that it reads
-  std::list<StepsFile> steps;
-  for (const std::string& name : asked.steps) steps.emplace_back(name, files);
+  MeasuredFiles measured;
+  for (const std::string& name : asked.steps) measured.steps.emplace_back(name, files);
+  for (const std::string& name : asked.operators) measured.operators.emplace_back(name, files);
   const Outputs outputs(options, files);
-  Reproduction reproduction = recompute(options, asked, steps, files);
+  Reproduction reproduction = recompute(options, asked, measured, files);
   reproduction.provenance = provenance(command_line, files, options.seed);
   outputs.write({[&](std::ostream& out, bool colour) { reports::write_table(out, reproduction, colour); },
                  [&](std::ostream& out) { reports::write_json(out, reproduction); },
@@ -133,13 +170,19 @@ Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& 
 Action declare_reproduce(CLI::App& app) {
   const auto options = std::make_shared<ReproduceOptions>();
   app.add_option("ids", options->ids,
-                 "ids of the tables to recompute; steps: all measured steps [all published tables]")
+                 "ids of the tables to recompute; steps: all measured steps; operators: all measured operators [all "
+                 "published tables]")
       ->type_name("IDS");
   add_flag(app, {"--list", "", "list the ids and titles of all tables", "Question"}, options->list);
   add_list(app,
            {"--steps", "NAME|FILE,..",
             "predict the measured steps of these files too: names in data/steps or your own .json files", "Question"},
            options->steps);
+  add_list(
+      app,
+      {"--operators", "NAME|FILE,..",
+       "price the measured operators of these files too: names in data/operators or your own .json files", "Question"},
+      options->operators);
   add_draws_option(app, *options);
   add_flag(app, {"--strict", "", "exit with code 5 if a target is missed", "Results"}, options->strict);
   add_result_options(app, *options, "write a self-contained page with all tables");

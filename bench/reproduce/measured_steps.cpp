@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "bench/pipeline/predict.hpp"
 #include "bench/pipeline/question.hpp"
 #include "bench/pipeline/step_ranges.hpp"
+#include "bench/reproduce/measured_source.hpp"
 #include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/files/data_path.hpp"
@@ -21,7 +21,6 @@
 #include "models/results/throughput.hpp"
 
 namespace dovetail::bench {
-namespace fs = std::filesystem;
 namespace {
 
 const InputKind steps_input{"steps", "steps"};
@@ -41,10 +40,7 @@ MeasuredStep read_step(const JsonReader& json) {
 
 StepsTable read_steps(const std::string& path, const JsonReader& json) {
   StepsTable table;
-  table.id = fs::path(path).stem().string();
-  table.title = json.string("title");
-  table.source = json.string("source");
-  table.licence = json.string_or("licence", "");
+  static_cast<MeasuredSource&>(table) = read_source(path, json);
   for (const JsonReader& each : json.at("steps").elements()) {
     MeasuredStep step = read_step(each);
     if (std::ranges::find(table.steps, step.name, &MeasuredStep::name) != table.steps.end())
@@ -54,8 +50,6 @@ StepsTable read_steps(const std::string& path, const JsonReader& json) {
   if (const auto unstated = json.find("not_stated"))
     for (const JsonReader& each : unstated->elements())
       table.not_stated.push_back({each.string("name"), each.string("why")});
-  if (const auto notes = json.find("notes"))
-    for (const JsonReader& each : notes->elements()) table.notes.push_back(each.string());
   return table;
 }
 
@@ -92,7 +86,7 @@ std::string job_of(const Experiment& e, double tokens) {
 }  // namespace
 
 StepsFile::StepsFile(const std::string& name, FilesRead& files)
-    : path_(is_path(name) ? name : (data_directory() / steps_input.folder / (name + ".json")).string()),
+    : path_(path_of(steps_input, name)),
       file_(open_input(steps_input, name, {}, files)),
       table_(read_steps(path_, JsonReader(file_))) {}
 

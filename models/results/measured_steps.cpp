@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "models/results/rank_correlation.hpp"
@@ -14,18 +13,6 @@ namespace {
 constexpr std::size_t most_costs = 5;
 
 using Tables = std::span<const StepsTable>;
-
-std::optional<double> mean_or_none(const std::vector<double>& values) {
-  if (values.empty()) return std::nullopt;
-  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
-}
-
-std::optional<double> middle_of(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 void count_pairs(const StepsTable& table, StepsSummary& summary) {
   const std::vector<MeasuredStep>& steps = table.steps;
@@ -47,27 +34,20 @@ std::optional<double> order_of(const std::vector<double>& predicted, const std::
 
 StepsSummary steps_summary(std::string source, Tables tables) {
   StepsSummary summary;
-  summary.source = std::move(source);
-  std::vector<double> errors, absolute, peaks, predicted, measured;
+  std::vector<const MeasuredTime*> times;
+  std::vector<double> peaks, predicted, measured;
   for (const StepsTable& table : tables) {
     summary.not_stated += static_cast<int>(table.not_stated.size());
     count_pairs(table, summary);
     for (const MeasuredStep& step : table.steps) {
-      errors.push_back(step_error(step));
-      absolute.push_back(std::abs(errors.back()));
+      times.push_back(&step);
       predicted.push_back(step.predicted.value());
       measured.push_back(step.measured.value());
-      if (const auto holds = range_holds(step)) {
-        ++summary.ranges;
-        if (*holds) ++summary.held;
-      }
       if (const auto off = peak_error(step)) peaks.push_back(std::abs(*off));
     }
   }
-  summary.steps = static_cast<int>(errors.size());
-  summary.mean_error = mean_or_none(absolute);
-  summary.median_error = middle_of(absolute);
-  summary.signed_error = mean_or_none(errors);
+  static_cast<TimesSummary&>(summary) = summarise_times(times);
+  summary.source = std::move(source);
   summary.rank_correlation = order_of(predicted, measured);
   summary.peaks = static_cast<int>(peaks.size());
   summary.peak_error = mean_or_none(peaks);
@@ -88,26 +68,9 @@ void add_cost(const CostInfluence& cost, std::vector<std::pair<InfluentialCost, 
 
 }  // namespace
 
-double step_error(const MeasuredStep& step) {
-  return step.predicted / step.measured - 1;
-}
-
 std::optional<double> peak_error(const MeasuredStep& step) {
   if (!step.measured_peak) return std::nullopt;
   return step.predicted_peak / *step.measured_peak - 1;
-}
-
-Seconds range_low(const MeasuredStep& step) {
-  return step.range ? step.predicted * step.range->low : step.predicted;
-}
-
-Seconds range_high(const MeasuredStep& step) {
-  return step.range ? step.predicted * step.range->high : step.predicted;
-}
-
-std::optional<bool> range_holds(const MeasuredStep& step) {
-  if (!step.range) return std::nullopt;
-  return range_low(step) <= step.measured && step.measured <= range_high(step);
 }
 
 std::vector<StepsSummary> summarise(Tables tables) {

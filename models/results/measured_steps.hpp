@@ -7,28 +7,21 @@
 #include <vector>
 
 #include "models/base/units.hpp"
-#include "models/results/step_range.hpp"
+#include "models/results/measured_time.hpp"
 
 namespace dovetail {
 
 // One step that was really run, as its source measured it, and as the question that states it is answered.
-struct MeasuredStep {
-  std::string name, note;   // note: what the statement leaves out or takes otherwise; empty: nothing
+struct MeasuredStep : MeasuredTime {
   std::string source_name;  // its name at the source, where that is longer; empty: the same
   std::string model;
   int job = 0;  // of its source: steps of one job train a model of one name and size on as many tokens
   int gpus = 0;
-  double tokens = 0;  // of a step, over all ranks
-  Seconds measured, predicted;
+  double tokens = 0;                   // of a step, over all ranks
   std::optional<Bytes> measured_peak;  // of the fullest GPU; none: it was not measured
   Bytes predicted_peak;
-  std::optional<StepRange> range;  // ratios to `predicted`; none: it was not asked for
 };
-double step_error(const MeasuredStep& step);                 // predicted / measured - 1
-std::optional<double> peak_error(const MeasuredStep& step);  // the same of the memory; none: it was not measured
-std::optional<bool> range_holds(const MeasuredStep& step);   // whether `measured` lies in it; none: there is none
-Seconds range_low(const MeasuredStep& step);                 // `predicted` where there is no range
-Seconds range_high(const MeasuredStep& step);
+std::optional<double> peak_error(const MeasuredStep& step);  // predicted / measured - 1; none: it was not measured
 
 // A step of the source that no question here states.
 struct UnstatedStep {
@@ -36,22 +29,17 @@ struct UnstatedStep {
 };
 
 // One file of measured steps.
-struct StepsTable {
-  std::string id, title, source, licence;
+struct StepsTable : MeasuredSource {
   std::vector<MeasuredStep> steps;
   std::vector<UnstatedStep> not_stated;
-  std::vector<std::string> notes;  // that hold for all of its steps
 };
 
 // How near the predictions of one source came. Values do not exist where no step has what they need.
-struct StepsSummary {
+struct StepsSummary : TimesSummary {
   std::string source;  // id of the file
-  int steps = 0, not_stated = 0;
-  std::optional<double> mean_error, median_error;  // of |predicted / measured - 1|
-  std::optional<double> signed_error;              // mean of predicted / measured - 1
-  int pairs = 0, in_order = 0;                     // of steps of one job whose measured times differ
-  std::optional<double> rank_correlation;          // of predicted and measured steps
-  int ranges = 0, held = 0;                        // ranges that hold the measured step
+  int not_stated = 0;
+  int pairs = 0, in_order = 0;             // of steps of one job whose measured times differ
+  std::optional<double> rank_correlation;  // of predicted and measured steps
   int peaks = 0;
   std::optional<double> peak_error;  // mean of |predicted / measured - 1| of the memory
 };

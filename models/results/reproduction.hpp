@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published tables and measured steps beside ours, as `dovetail reproduce` finds them out. Reports print it.
+// Published tables, measured steps and measured operators beside ours, as `dovetail reproduce` finds them out. Reports
+// print it.
 #pragma once
 #include <array>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/results/measured_operators.hpp"
 #include "models/results/measured_steps.hpp"
 #include "models/results/result.hpp"
 
@@ -76,6 +78,7 @@ struct ReproducedTable {
 struct Reproduction {
   std::vector<ReproducedTable> tables;
   std::vector<StepsTable> steps;
+  std::vector<OperatorsTable> operators;
   RunProvenance provenance;
 };
 int count(const ReproducedTable& table, Verdict verdict);

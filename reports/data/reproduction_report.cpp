@@ -9,6 +9,7 @@
 
 #include "models/base/names.hpp"
 #include "reports/data/json_values.hpp"
+#include "reports/data/operators_report.hpp"
 #include "reports/data/steps_report.hpp"
 #include "reports/text/csv.hpp"
 #include "reports/text/format.hpp"
@@ -168,7 +169,9 @@ Json to_json(const Reproduction& reproduction) {
           {"summary", summary_json(reproduction)},
           {"tables", std::move(tables)},
           {"steps_summary", steps_summary_json(reproduction.steps)},
-          {"steps", steps_json(reproduction.steps)}};
+          {"steps", steps_json(reproduction.steps)},
+          {"operators_summary", operators_summary_json(reproduction.operators)},
+          {"operators", operators_json(reproduction.operators)}};
 }
 
 void write_json(std::ostream& out, const Reproduction& reproduction) {
@@ -176,6 +179,7 @@ void write_json(std::ostream& out, const Reproduction& reproduction) {
 }
 
 void write_csv(std::ostream& out, const Reproduction& reproduction) {
+  if (!reproduction.operators.empty()) return write_operators_csv(out, reproduction.operators);
   if (reproduction.tables.empty()) return write_steps_csv(out, reproduction.steps);
   out << "id,name,unit,published,ours,error,target,bound,fitted_constants,verdict\n";
   const auto text = [](const std::optional<TableValue>& value) {
@@ -261,6 +265,7 @@ void write_table(std::ostream& out, const Reproduction& reproduction, bool colou
   if (!reproduction.tables.empty()) write_summary(out, reproduction, colour);
   for (const ReproducedTable& table : reproduction.tables) write_values(out, table, colour);
   if (!reproduction.steps.empty()) write_steps_table(out, reproduction.steps, colour);
+  if (!reproduction.operators.empty()) write_operators_table(out, reproduction.operators, colour);
   if (!reproduction.tables.empty()) out << describe_verdicts(reproduction) << '\n';
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published tables and measured steps beside ours: for a terminal, as the public file
+// Published tables, measured steps and measured operators beside ours: for a terminal, as the public file
 // data/schemas/reproduction.schema.json, as comma-separated values, and as a page.
 #pragma once
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* reproduction_schema_version = "1.2";
+inline constexpr const char* reproduction_schema_version = "1.3";
 
 nlohmann::ordered_json to_json(const Reproduction& reproduction);
 void write_json(std::ostream& out, const Reproduction& reproduction);
-void write_csv(std::ostream& out, const Reproduction& reproduction);  // of tables, or where there are none of steps
+void write_csv(std::ostream& out, const Reproduction& reproduction);  // of the one kind that there is
 void write_table(std::ostream& out, const Reproduction& reproduction, bool colour);
 void write_html(std::ostream& out, const Reproduction& reproduction);
 

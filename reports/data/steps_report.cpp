@@ -9,6 +9,7 @@
 
 #include "models/base/names.hpp"
 #include "reports/data/json_values.hpp"
+#include "reports/data/measured_cells.hpp"
 #include "reports/text/csv.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
@@ -17,21 +18,6 @@ namespace dovetail::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t steps_width = 118;
-
-std::string signed_percent(std::optional<double> share) {
-  return share ? fmt::format("{:+.1f}", 100 * *share) : "-";
-}
-
-std::string percent_of(std::optional<double> share) {
-  return share ? fixed(100 * *share, 1) + " %" : "-";
-}
-
-// "12 of 16"
-std::string count_of(int some, int all) {
-  return all == 0 ? "-" : fmt::format("{} of {}", some, all);
-}
 
 std::string step_ms(Seconds time) {
   const double ms = time.value() * 1e3;
@@ -49,7 +35,7 @@ Json step_json(const MeasuredStep& step) {
           {"tokens", step.tokens},
           {"measured_s", number(step.measured)},
           {"predicted_s", number(step.predicted)},
-          {"error", number(step_error(step))},
+          {"error", number(time_error(step))},
           {"low_s", ranged ? number(range_low(step)) : Json(nullptr)},
           {"high_s", ranged ? number(range_high(step)) : Json(nullptr)},
           {"draws", ranged ? step.range->draws.size() : 0},
@@ -80,19 +66,12 @@ Json steps_table_json(const StepsTable& table) {
           {"notes", table.notes}};
 }
 
-template <class Headings>
-std::vector<std::string> with_first(std::string first, const Headings& rest) {
-  std::vector<std::string> all{std::move(first)};
-  all.insert(all.end(), rest.begin(), rest.end());
-  return all;
-}
-
 void write_summaries(std::ostream& out, StepsTables tables, bool colour) {
   TextTable rows(with_first("measured steps", steps_summary_headings));
   for (const StepsSummary& summary : summarise(tables))
     rows.add(with_first("  " + printable(summary.source), cells_of(summary)));
   out << rows.text(colour);
-  for (const std::string& line : steps_legend(tables)) out << wrapped("  - " + line, steps_width, 4) << '\n';
+  write_sentences(out, steps_legend(tables));
   out << '\n';
 }
 
@@ -105,66 +84,47 @@ void write_costs(std::ostream& out, const StepsTable& table, bool colour) {
 }
 
 void write_steps(std::ostream& out, const StepsTable& table, bool colour) {
-  out << inked(wrapped(fmt::format("{}: {}", printable(table.id), printable(table.title)), steps_width, 2), Ink::Bold,
-               colour)
-      << '\n'
-      << wrapped("  " + printable(table.source), steps_width, 2) << "\n\n";
+  write_source(out, table, colour);
   TextTable rows(with_first("", step_headings));
   for (const MeasuredStep& step : table.steps) {
     rows.add(with_first("  " + printable(step.name), cells_of(step)));
-    if (!step.note.empty()) rows.add_remark(wrapped("      " + printable(step.note), steps_width, 6), Ink::Dim);
+    if (!step.note.empty()) rows.add_remark(wrapped("      " + printable(step.note), measured_width, 6), Ink::Dim);
   }
   out << rows.text(colour);
   write_costs(out, table, colour);
   if (!table.notes.empty() || !table.not_stated.empty()) out << '\n';
-  for (const std::string& note : table.notes) out << wrapped("  - " + printable(note), steps_width, 4) << '\n';
+  write_sentences(out, table.notes);
   for (const UnstatedStep& each : table.not_stated)
-    out << wrapped(fmt::format("  - not stated: {}: {}", printable(each.name), printable(each.why)), steps_width, 4)
+    out << wrapped(fmt::format("  - not stated: {}: {}", printable(each.name), printable(each.why)), measured_width, 4)
         << '\n';
   out << '\n';
 }
 
-// "200 draws", or "20 to 200 draws"; empty: there are no ranges.
 std::string draws_of(StepsTables tables) {
-  std::size_t least = 0, most = 0;
+  DrawsText draws;
   for (const StepsTable& table : tables)
-    for (const MeasuredStep& step : table.steps)
-      if (step.range) {
-        const std::size_t draws = step.range->draws.size();
-        least = most == 0 ? draws : std::min(least, draws);
-        most = std::max(most, draws);
-      }
-  if (most == 0) return "";
-  return least == most ? fmt::format("{} draws", most) : fmt::format("{} to {} draws", least, most);
+    for (const MeasuredStep& step : table.steps) draws.add(step);
+  return draws.text();
 }
 
 }  // namespace
 
 std::vector<std::string> cells_of(const MeasuredStep& step) {
-  const auto holds = range_holds(step);
   const auto peak = [](std::optional<Bytes> bytes) { return bytes ? fixed(bytes->value() / gib, 2) : "-"; };
   return {step_ms(step.measured),
           step_ms(step.predicted),
-          signed_percent(step_error(step)),
+          signed_percent(time_error(step)),
           step.range ? fmt::format("{} - {}", step_ms(range_low(step)), step_ms(range_high(step))) : "-",
-          !holds   ? "-"
-          : *holds ? "yes"
-                   : "no",
+          yes_or_no(range_holds(step)),
           peak(step.measured_peak),
           peak(step.predicted_peak),
           signed_percent(peak_error(step))};
 }
 
 std::vector<std::string> cells_of(const StepsSummary& s) {
-  return {std::to_string(s.steps),
-          std::to_string(s.not_stated),
-          percent_of(s.mean_error),
-          percent_of(s.median_error),
-          s.signed_error ? signed_percent(s.signed_error) + " %" : "-",
-          count_of(s.in_order, s.pairs),
-          fixed(s.rank_correlation, 2),
-          count_of(s.held, s.ranges),
-          percent_of(s.peak_error)};
+  return {std::to_string(s.times),      std::to_string(s.not_stated),      percent_of(s.mean_error),
+          percent_of(s.median_error),   signed_percent_of(s.signed_error), count_of(s.in_order, s.pairs),
+          fixed(s.rank_correlation, 2), count_of(s.held, s.ranges),        percent_of(s.peak_error)};
 }
 
 std::vector<std::string> cells_of(const InfluentialCost& cost, const StepsTable& table) {
@@ -199,7 +159,7 @@ Json steps_summary_json(StepsTables tables) {
   Json summaries = Json::array();
   for (const StepsSummary& s : summarise(tables))
     summaries.push_back({{"source", s.source},
-                         {"steps", s.steps},
+                         {"steps", s.times},
                          {"not_stated", s.not_stated},
                          {"mean_error", number(s.mean_error)},
                          {"median_error", number(s.median_error)},
@@ -219,14 +179,10 @@ void write_steps_csv(std::ostream& out, StepsTables tables) {
          "predicted_peak_bytes,peak_error\n";
   for (const StepsTable& table : tables)
     for (const MeasuredStep& step : table.steps) {
-      const auto end = [&](Seconds time) { return step.range ? csv_number(time.value()) : ""; };
-      const auto holds = range_holds(step);
-      const std::string_view held = !holds ? "" : *holds ? "yes" : "no";
       const std::string peak = step.measured_peak ? csv_number(step.measured_peak->value()) : "";
-      out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(table.id), csv_text(step.name),
+      out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(table.id), csv_text(step.name),
                          csv_text(step.model), step.gpus, csv_number(step.tokens), csv_number(step.measured.value()),
-                         csv_number(step.predicted.value()), csv_number(step_error(step)), end(range_low(step)),
-                         end(range_high(step)), step.range ? step.range->draws.size() : 0, held, peak,
+                         csv_number(step.predicted.value()), csv_number(time_error(step)), range_csv(step), peak,
                          csv_number(step.predicted_peak.value()), csv_number(peak_error(step)));
     }
 }

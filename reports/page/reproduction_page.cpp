@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "reports/data/operators_report.hpp"
 #include "reports/data/reproduction_report.hpp"
 #include "reports/data/steps_report.hpp"
 #include "reports/page/html_table.hpp"
@@ -75,8 +76,10 @@ void write_overview(std::ostream& out, const Reproduction& reproduction) {
 }
 
 std::string_view title_of(const Reproduction& reproduction) {
-  if (reproduction.steps.empty()) return "Published tables beside ours";
-  return reproduction.tables.empty() ? "Measured steps beside predictions" : "Published tables and measured steps";
+  if (reproduction.steps.empty() && reproduction.operators.empty()) return "Published tables beside ours";
+  if (!reproduction.tables.empty()) return "Published tables and measurements";
+  if (reproduction.operators.empty()) return "Measured steps beside predictions";
+  return reproduction.steps.empty() ? "Measured operators beside prices" : "Measured steps and operators";
 }
 
 }  // namespace
@@ -93,6 +96,7 @@ void write_html(std::ostream& out, const Reproduction& reproduction) {
   }
   for (const ReproducedTable& table : reproduction.tables) write_section(out, table);
   if (!reproduction.steps.empty()) write_steps_html(out, reproduction.steps);
+  if (!reproduction.operators.empty()) write_operators_html(out, reproduction.operators);
   out << fmt::format("<section><h2>How it was made</h2><p class=\"hint\">{} {}, {}</p></section>\n",
                      escaped(reproduction.provenance.version), escaped(reproduction.provenance.git_revision),
                      escaped(reproduction.provenance.created));

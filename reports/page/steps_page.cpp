@@ -2,7 +2,6 @@
 // Measured steps beside predictions of them, as sections of the page of a reproduction.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ostream>
 
 #include "reports/data/steps_report.hpp"
@@ -11,22 +10,6 @@
 
 namespace dovetail::reports {
 namespace {
-
-template <class Headings>
-void write_headings(std::ostream& out, const std::string& first, const Headings& headings) {
-  std::vector<std::string> cells{first};
-  for (std::string heading : headings) {
-    std::ranges::replace(heading, '\n', ' ');
-    cells.push_back(escaped(heading));
-  }
-  write_row(out, "th", cells);
-}
-
-void write_cells(std::ostream& out, const std::string& first, std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = escaped(cell);
-  cells.insert(cells.begin(), first);
-  write_row(out, "td", cells);
-}
 
 void write_steps_summary(std::ostream& out, StepsTables tables) {
   out << "<section><h2>Measured steps</h2><div class=\"scroll\"><table>\n";

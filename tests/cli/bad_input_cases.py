@@ -197,7 +197,10 @@ USAGE = [
     Case("question of a measured step", "reproduce --steps bad.json", r'bad.json:2:36: /steps/0/question/cp: 2: context parallelism',
          bad='{"title": "t", "source": "s", "system": "megatron_lm", "question": {"cluster": "dgx-h100", "model": "olmoe-1b-7b"}, "steps": [\n'
          '  {"name": "a", "question": {"cp": 2}, "step": "1 s"}]}'),
-    Case("csv of tables and steps", "reproduce steps ampipe-table2 --format csv", r"csv has the columns of published tables or of measured steps"),
+    Case("csv of tables and steps", "reproduce steps ampipe-table2 --format csv", r"csv has the columns of published tables, of measured steps or of measured operators"),
+    Case("unknown measured operators", "reproduce --operators h200-by-h10", r'unknown operators "h200-by-h10", did you mean "h200-by-h100"'),
+    Case("measured operator without a unit", "reproduce --operators bad.json", r'bad.json:2:62: /operators/0/time: expected a string such as "12.5 us", got the number 3',
+         bad='{"title": "t", "source": "s", "cluster": "dgx-h100", "operators": [\n  {"kernel": "attention", "shape": {"sequence": 64}, "time": 3}]}'),
     Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
     Case("mistyped option", f"compare {SHIPPED} --systms tutel", r'unknown option "--systms", did you mean "--systems"'),
     Case("option of Megatron-LM", f"tune {SHIPPED} --tensor-model-parallel-size 4", r'unknown option "--tensor-model-parallel-size", did you mean --set tp=N\?'),

@@ -16,6 +16,8 @@ CASES = [
     (["simulate", "--set", "plan.host"], {"plan.host_sync="}),
     (["reproduce", "--steps", "b200"], {"b200-8gpu"}),
     (["reproduce", "st"], {"steps"}),
+    (["reproduce", "--operators", "h200"], {"h200-by-h100"}),
+    (["reproduce", "op"], {"operators"}),
     (["import", "tests/data/hf"], {"tests/data/hf"}),
 ]
 

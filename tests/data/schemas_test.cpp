@@ -32,7 +32,7 @@ namespace {
 
 const std::vector<std::string> input_schemas{"cluster",    "model",    "calibration", "system",          "plan",
                                              "experiment", "workload", "trace",       "validation_grid", "published",
-                                             "sweep",      "steps",    "framework"};
+                                             "sweep",      "steps",    "framework",   "operators"};
 
 std::vector<std::string> all_schemas() {
   std::vector<std::string> names;

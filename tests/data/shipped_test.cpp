@@ -80,6 +80,15 @@ TEST_CASE("Every file of measured steps follows its schema, and every model besi
   }
 }
 
+TEST_CASE("Every file of measured operators follows its schema") {
+  for (const std::string& name : known_names("operators")) {
+    INFO(name);
+    FilesRead files;
+    const JsonFile operators = open_input({"operators", "operators"}, name, {}, files);
+    CHECK_FALSE(operators.root()["source"].get<std::string>().empty());
+  }
+}
+
 TEST_CASE("Every shipped framework loads under its own name, with work of the host but the bare one") {
   for (const std::string& name : known_names("frameworks")) {
     INFO(name);
@@ -115,7 +124,7 @@ TEST_CASE("Every shipped experiment loads, with its plan, and its layout") {
 TEST_CASE("No folder of data is forgotten by these tests") {
   const std::set<std::string> known{"clusters", "models",      "calibrations", "systems",    "plans",
                                     "traces",   "experiments", "schemas",      "validation", "published",
-                                    "sweeps",   "steps",       "frameworks"};
+                                    "sweeps",   "steps",       "frameworks",   "operators"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());

@@ -177,6 +177,10 @@ void use_steps(Dice& /*dice*/) {
   run({"reproduce", "--steps", "input.json", "--draws", "20", "-q", "-o", "out.json"});
 }
 
+void use_operators(Dice& /*dice*/) {
+  run({"reproduce", "--operators", "input.json", "--draws", "20", "-q", "-o", "out.json"});
+}
+
 // Published tables are found by their names among the shipped data, so that the others are lent to a folder.
 void use_published(const std::string& id) {
   const std::string name = "published/" + id + ".json";
@@ -354,6 +358,13 @@ constexpr auto measured_steps = R"({"title": "t", "source": "s", "system": "mega
             {"name": "b", "question": {"plan.recompute": ["moe"]}, "step": "9 ms"}],
   "not_stated": [{"name": "c", "why": "w"}], "notes": ["n"]})";
 
+constexpr auto measured_operators = R"({"title": "t", "source": "s", "cluster": "dgx-h100", "sustained": true,
+  "operators": [{"kernel": "gemm", "shape": {"rows": 64, "columns": 64, "inner": 64, "groups": 2}, "time": "5 us"},
+                {"kernel": "experts", "shape": {"rows": 64, "experts": 8, "hidden": 64, "inter": 64}, "time": "5 us"},
+                {"kernel": "all_reduce", "shape": {"ranks": 16, "bytes": "1 MiB"}, "time": "9 us", "note": "n"},
+                {"name": "a", "kernel": "dispatch", "dtype": "fp8", "shape": {"ranks": 16, "tokens": 64, "hidden": 64,
+                 "top_k": 2, "experts": 16, "multiprocessors": 20}, "time": "9 us"}], "notes": ["n"]})";
+
 std::vector<FuzzTarget> files_of_commands() {
   return {
       {"sweep grid", "input.json", sweep_grids(), use_sweep_grid},
@@ -362,6 +373,7 @@ std::vector<FuzzTarget> files_of_commands() {
        {data_text("validation/host"), data_text("validation/host-held")},
        use_validation_grid},
       {"measured steps", "input.json", {measured_steps}, use_steps},
+      {"measured operators", "input.json", {measured_operators}, use_operators},
       {"config of Hugging Face",
        "input.json",
        {test_text("hf/mixtral-8x7b/config.json"), test_text("hf/deepseek-v2/config.json"),

@@ -26,7 +26,7 @@ StepRange range(double low, double high, std::vector<CostInfluence> costs = {}) 
 
 TEST_CASE("errors of a step and of its memory are relative; a range holds its ends") {
   MeasuredStep s = step(2, 1.5);
-  CHECK(step_error(s) == Approx(-.25));
+  CHECK(time_error(s) == Approx(-.25));
   CHECK_FALSE(peak_error(s));
   CHECK_FALSE(range_holds(s));
   s.measured_peak = Bytes(10);
@@ -54,7 +54,7 @@ TEST_CASE("the summary of a source") {
   REQUIRE(summaries.size() == 1);
   const StepsSummary& s = summaries.front();
   CHECK(s.source == "a");
-  CHECK(s.steps == 4);
+  CHECK(s.times == 4);
   CHECK(s.not_stated == 1);
   CHECK(s.mean_error.value() == Approx(.2));
   CHECK(s.median_error.value() == Approx(.15));
@@ -78,7 +78,7 @@ TEST_CASE("several sources come together at the end, and pairs stay within a sou
   REQUIRE(summaries.size() == 3);
   CHECK_FALSE(summaries[1].rank_correlation);  // of one step
   CHECK(summaries[2].source == "all");
-  CHECK(summaries[2].steps == 3);
+  CHECK(summaries[2].times == 3);
   CHECK(summaries[2].pairs == 1);
   CHECK(summaries[2].mean_error.value() == Approx(1. / 3));
   CHECK_FALSE(summaries[2].peak_error);
