@@ -14,7 +14,7 @@ namespace {
 
 constexpr double least_within = 1.02;  // measured again, times differ
 constexpr const char* launches = "launches of kernels";
-constexpr double assumed_rate = 1.3, assumed_latency = 2, assumed_slowing = 2;
+constexpr double assumed_rate = 1.3, assumed_between = 1.75, assumed_latency = 2, assumed_slowing = 2;
 
 double within_of_fit(const Fit& fit) {
   std::vector<double> errors;
@@ -117,7 +117,8 @@ void CostRanges::add_collective(std::size_t i) {
   if (cost.link == LinkKind::Intra && std::ranges::any_of(collective_kernels, by_size)) return;
   const bool assumed = cost.provenance.origin == Origin::Assumed;
   const std::string_view what = assumed ? "exchanges" : name_in(collective_names, cost.collective);
-  const double rate = within_of(cost.provenance, assumed_rate), start = within_of(cost.provenance, assumed_latency);
+  const double rate = within_of(cost.provenance, cost.link == LinkKind::Inter ? assumed_between : assumed_rate);
+  const double start = within_of(cost.provenance, assumed_latency);
   const auto put_rate = [i, rate](Calibration& c, double ends, std::uint64_t) {
     put_rate_off(c.collectives[i], rate, ends);
   };
