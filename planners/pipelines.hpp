@@ -7,7 +7,7 @@
 
 namespace dovetail::planners {
 
-inline constexpr int most_laps = 8;  // virtual stages of a rank that are tried; by choice
+inline constexpr int most_laps = 16;  // virtual stages of a rank that are tried; by choice
 
 struct Pipeline {
   PipelineSchedule schedule = PipelineSchedule::Gpipe;

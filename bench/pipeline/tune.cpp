@@ -160,7 +160,8 @@ class Tuner {
     std::ranges::stable_sort(tuning.systems, {}, [](const TunedSystem& system) { return system.own.step; });
   }
 
-  static void take_if_faster(const LaidOutPlan& plan, std::vector<LaidOutPlan>& best) {
+  void take_if_faster(const LaidOutPlan& plan, std::vector<LaidOutPlan>& best) const {
+    if (!search_.may_be_answer(plan.plan)) return;
     const auto same = std::ranges::find(best, plan.layout, &LaidOutPlan::layout);
     if (same != best.end() && same->time <= plan.time) return;
     if (same != best.end()) best.erase(same);

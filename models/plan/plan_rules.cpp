@@ -477,14 +477,19 @@ std::span<const PlanRule> plan_rules() {
   return rules;
 }
 
-void validate(const Plan& p, const Experiment& e) {
+void for_each_rule(const Plan& p, const Experiment& e,
+                   const std::function<void(const PlanRule&, const RuledPlan&)>& use) {
   require_built(p);
   require_micro_batches(p, e);  // before there can be one
   const std::optional<Experiment> part =
       p.micro_batches > 1 ? std::optional(one_micro_batch(e, p.micro_batches)) : std::nullopt;
   const Experiment& micro_batch = part ? *part : e;
   const LayerVolumes volumes = layer_volumes(micro_batch);
-  for (const PlanRule& rule : rules) rule.require({p, e, micro_batch, volumes});
+  for (const PlanRule& rule : rules) use(rule, {p, e, micro_batch, volumes});
+}
+
+void validate(const Plan& p, const Experiment& e) {
+  for_each_rule(p, e, [](const PlanRule& rule, const RuledPlan& plan) { rule.require(plan); });
 }
 
 }  // namespace dovetail

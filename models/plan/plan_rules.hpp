@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of plans: they say which can be built for an experiment, and why the others cannot.
 #pragma once
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -32,5 +33,10 @@ std::span<const PlanRule> plan_rules();
 // Throws InputError: a knob value not built yet ("plan.scope batch is not built yet; built: layer, moe"), a number of
 // micro-batches that does not divide the batch, or the first rule that the plan breaks.
 void validate(const Plan& plan, const Experiment& experiment);
+
+// Throws InputError for a value that is not built, or a number of micro-batches that does not divide the batch: rules
+// ask for sizes.
+void for_each_rule(const Plan& plan, const Experiment& experiment,
+                   const std::function<void(const PlanRule&, const RuledPlan&)>& use);
 
 }  // namespace dovetail

@@ -37,7 +37,7 @@ struct TrainingFramework {
   // With products in fp8: bytes of their weights' copies, for each weight, and whether their inputs are kept in fp8.
   double fp8_weights = 0;
   bool fp8_inputs = false;
-  double score_copies = 0;   // bytes for each score, beside the probabilities, if attention stores its scores
+  double score_copies = 0;  // bytes for each score, beside the probabilities, if attention stores its scores
   // Experts and dense parts without a gate: bytes for each activation, beside it, that the derivative reads; and in
   // experts for its product with the score.
   double activation_inputs = 0, weighted_activations = 0;

@@ -12,6 +12,7 @@
 #include "planners/contest.hpp"
 #include "planners/layouts/arrangements.hpp"
 #include "planners/layouts/least_state.hpp"
+#include "planners/layouts/open_axes.hpp"
 #include "planners/registry.hpp"
 #include "planners/step_prediction.hpp"
 
@@ -23,6 +24,7 @@ constexpr std::size_t most_arranged = 48;  // layouts, the most promising ones, 
 constexpr std::size_t most_tried = 400;    // with the best plan of another
 constexpr std::size_t most_improved = 6;   // of those, that are improved knob by knob
 constexpr long most_layers = 2000;         // predicted of plans that are not the first of their layout
+constexpr long most_ready = 6000;          // layers x micro-batches of a step whose order by readiness is tried
 constexpr int small_question = 64;         // layers x GPUs: what whole steps can be predicted of as easily as estimated
 constexpr std::size_t most_polished = 1;   // of those, by predictions of whole steps
 constexpr int most_planned = 128;          // layers x micro-batches of a step that planners look at whole
@@ -59,6 +61,12 @@ bool LayoutSearch::holds(const Plan& plan) const {
   return held == plan;
 }
 
+bool LayoutSearch::may_be_answer(const Plan& plan) const {
+  Plan base;
+  if (question_.hold) question_.hold(base);
+  return plan.pad_messages == base.pad_messages;
+}
+
 std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                                    Detail detail) {
   if (!holds(plan)) return std::nullopt;
@@ -78,12 +86,25 @@ std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const Pa
   }
 }
 
+// The plans with the knobs that the user has fixed, and with what goes with these.
+std::vector<Plan> LayoutSearch::held(std::vector<Plan> plans, const Experiment& e) {
+  if (!question_.hold) return plans;
+  std::vector<Plan> with;
+  for (Plan& plan : plans) {
+    question_.hold(plan);
+    std::optional<Plan> legal = nearest_.find(plan, e, [this](const Plan& p) { return holds(p); });
+    if (!legal) legal = plan;  // its refusal will be told
+    if (std::ranges::count(with, *legal) == 0) with.push_back(*std::move(legal));
+  }
+  return with;
+}
+
 // By the fastest pipeline of those that fit; where none fits, by the one that holds least, or by any where weights
 // alone do not fit. Quick estimates say which pipelines are worth a look.
 std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                                     const PlannerChoice& choices) {
   std::vector<LaidOutPlan> ways;
-  for (const Plan& way : piped(plan, layout, e, choices))
+  for (const Plan& way : held(piped(plan, layout, e, choices), e))
     if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {
       if (found->estimate.persistent > question_.limit) return found;
       ways.push_back(*std::move(found));
@@ -204,7 +225,7 @@ std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, 
     }
     if (!of_system) continue;
     arranged_.push_back({system.name, *of_system});
-    if (faster_than(*of_system, *best)) best = std::move(of_system);
+    if (may_be_answer(of_system->plan) && faster_than(*of_system, *best)) best = std::move(of_system);
   }
   return best;
 }
@@ -242,7 +263,7 @@ void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
     for (std::size_t i = 0; i < most; ++i) {
       if (std::ranges::count(done, found[i].layout) > 0) continue;
       say("knobs", done.size(), std::max(done.size() + 1, 2 * most));
-      found[i] = improved(std::move(found[i]));
+      found[i] = improved(std::move(found[i]), /*pairs=*/false);
       done.push_back(found[i].layout);
     }
     std::ranges::stable_sort(found, faster_than);
@@ -260,11 +281,15 @@ void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
       *same = *std::move(way);
   }
   improve();
+  if (found.empty()) return;
+  found.front() = improved(std::move(found.front()), /*pairs=*/true);
+  std::ranges::stable_sort(found, faster_than);
 }
 
 // Predicts the most promising plans, and those of small questions all. Returns the best of each layout.
 std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> found, std::size_t count) {
-  for (const Arranged& each : arranged_) found.push_back(each.plan);
+  for (const Arranged& each : arranged_)
+    if (may_be_answer(each.plan.plan)) found.push_back(each.plan);
   std::ranges::stable_sort(found, faster_than);
   std::vector<LaidOutPlan> best;
   long layers = 0;
@@ -284,72 +309,80 @@ std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> f
   return best;
 }
 
-// The alternatives of every knob that the user leaves open, the pipeline apart.
-std::vector<Axis> LayoutSearch::axes_of(const Experiment& e, const LaidOutPlan& plan) const {
+// The space of plans with all knobs that the user leaves open, the pipeline apart.
+PlanSpace LayoutSearch::open_space(const Experiment& e, const LaidOutPlan& plan) const {
   const auto fixed = [this, pipeline = plan.plan](Plan& changed) {
     copy_knobs(KnobClass::Pipeline, pipeline, changed);
     if (question_.hold) question_.hold(changed);
   };
-  const PlanSpace open = plan_space({e, plan.plan, all_knobs(), {}, fixed, {}});
-  std::vector<Axis> axes = open.volumes;
-  axes.insert(axes.end(), open.arrangements.begin(), open.arrangements.end());
-  axes.push_back(open.keeping);
-  const auto of_values = [&](auto values, auto set) {
-    Axis& axis = axes.emplace_back();
-    for (const auto& value : values) axis.push_back([=](Plan& changed) { set(changed, value); });
-  };
-  of_values(open.forward_degrees, [](Plan& p, int degree) { p.forward_degree = degree; });
-  of_values(open.backward_degrees, [](Plan& p, int degree) { p.backward_degree = degree; });
-  of_values(open.forward_degrees, [](Plan& p, int degree) { p.forward_degree = p.backward_degree = degree; });
-  of_values(recomputed_parts(), [](Plan& p, EnumSet<Recompute> parts) { p.recompute = parts; });
-  of_values(scores_at_names, [](Plan& p, const auto& value) { p.scores_at = value.second; });
-  of_values(shared_experts_names, [](Plan& p, const auto& value) { p.shared_experts = value.second; });
-  of_values(std::array{GradSync::After, GradSync::WithDense}, [](Plan& p, GradSync sync) { p.grad_sync = sync; });
-  of_values(std::array{0, 1, 2}, [](Plan& p, int way) {
-    p.zero = way == 0 ? 0 : 1;
-    p.parameter_gather = way == 2 ? ParameterGather::Ahead : ParameterGather::AfterUpdate;
-  });
-  return axes;
+  return plan_space({e, plan.plan, all_knobs(), {}, fixed, {}});
 }
 
-// Changes one knob after the other as long as that makes the step faster. An order by readiness is left out where it
+std::optional<Plan> LayoutSearch::with_what_goes_with_it(const Plan& from, const Plan& changed, const Experiment& e) {
+  const Keeps keeps = keeps_changes(from, changed);
+  return nearest_.find(changed, e, [&](const Plan& plan) { return keeps(plan) && holds(plan); });
+}
+
+// A plan with a change, and with what makes it legal, if that is faster. An order by readiness is left out where it
 // would take the whole step to predict.
-LaidOutPlan LayoutSearch::improved(LaidOutPlan best) try {
+bool LayoutSearch::improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best) {
+  Plan plan = best.plan;
+  for (const Setting* set : change) (*set)(plan);
+  if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) return false;
+  const std::optional<Plan> legal = with_what_goes_with_it(best.plan, plan, e);
+  if (!legal) return false;
+  std::optional<LaidOutPlan> other = estimated(e, best.layout, *legal, Detail::Whole);
+  if (!other || !fits(*other) || other->estimate.time >= best.estimate.time * (1 - 1e-6)) return false;
+  best = *std::move(other);
+  return true;
+}
+
+bool LayoutSearch::improve_by_one(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best) {
+  bool better = false;
+  for (const Axis& axis : axes)
+    for (const Setting& set : axis) better |= improve_by({&set}, e, best);
+  return better;
+}
+
+// What is sent when, on which stream and in how many chunks often helps only together.
+bool LayoutSearch::improve_by_two(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best) {
+  bool better = false;
+  for (std::size_t second = 1; second < axes.size(); ++second)
+    for (std::size_t first = 0; first < second; ++first)
+      for (const Setting& set_second : axes[second])
+        for (const Setting& set_first : axes[first]) better |= improve_by({&set_first, &set_second}, e, best);
+  return better;
+}
+
+// Changes knobs as long as that makes the step faster, one after the other, and with `pairs` two together at the end.
+LaidOutPlan LayoutSearch::improved(LaidOutPlan best, bool pairs) try {
   const Experiment e = with_layout(question_.experiment, best.layout);
-  const std::vector<Axis> axes = axes_of(e, best);
-  for (bool better = true; better;) {
-    better = false;
-    for (const Axis& axis : axes)
-      for (const Setting& set : axis) {
-        Plan plan = best.plan;
-        set(plan);
-        if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) continue;
-        std::optional<LaidOutPlan> other = estimated(e, best.layout, plan, Detail::Whole);
-        if (!other || !fits(*other)) continue;
-        if (other->estimate.time >= best.estimate.time * (1 - 1e-6)) continue;
-        best = *std::move(other);
-        better = true;
-      }
-  }
+  std::vector<Axis> axes = axes_of(open_space(e, best));
+  axes.push_back(pipeline_axis(piped(best.plan, best.layout, e, {})));
+  do {
+    while (improve_by_one(axes, e, best)) {
+    }
+  } while (pairs && improve_by_two(chunk_axes_of(open_space(e, best)), e, best));
   return best;
 } catch (const InputError&) {  // the user's settings leave nothing open
   return best;
 }
 
-// The estimate does not know when exactly gradients and weights meet other traffic, so these are tried in whole steps;
-// in small questions every knob is.
+// The estimate does not know when exactly gradients and weights meet other traffic, nor an order by readiness, so these
+// are tried in whole steps; in small questions every knob is.
 void LayoutSearch::polish(LaidOutPlan& best) try {
   const Experiment e = with_layout(question_.experiment, best.layout);
-  const std::vector<Axis> axes = axes_of(e, best);
-  constexpr std::size_t of_gradients = 2;  // the last ones: see axes_of()
-  constexpr double promising = 1.02;       // times the estimate of the best
+  const std::vector<Axis> axes = axes_of(open_space(e, best));
+  constexpr std::size_t in_steps = 3;  // the last ones: see axes_of()
+  const bool few = question_.experiment.workload.layers * best.plan.micro_batches <= most_ready;
+  constexpr double promising = 1.02;  // times the estimate of the best
   for (bool better = true; better;) {
     better = false;
-    for (std::size_t i = small() ? 0 : axes.size() - of_gradients; i < axes.size(); ++i)
+    for (std::size_t i = small() ? 0 : axes.size() - in_steps; i < axes.size(); ++i)
       for (const Setting& set : axes[i]) {
         Plan plan = best.plan;
         set(plan);
-        if (plan == best.plan) continue;
+        if (plan == best.plan || (plan.order == Order::ReadyFirst && !few)) continue;
         std::optional<LaidOutPlan> other = estimated(e, best.layout, plan, Detail::Whole);
         if (!other || (!small() && other->estimate.time > best.estimate.time * promising)) continue;
         predict(*other);

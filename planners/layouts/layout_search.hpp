@@ -16,6 +16,7 @@
 #include "planners/layouts/layout.hpp"
 #include "planners/layouts/step_estimate.hpp"
 #include "planners/planner.hpp"
+#include "planners/search/nearest_plan.hpp"
 #include "planners/search/plan_space.hpp"
 
 namespace dovetail::planners {
@@ -73,6 +74,10 @@ class LayoutSearch {
   // The estimate of a plan with other costs, over that with the question's own.
   std::vector<double> ratios(const std::vector<LaidOutPlan>& plans, const Shared<Calibration>& costs);
 
+  // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
+  // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
+  bool may_be_answer(const Plan& plan) const;
+
   LayoutSearchReport report() const {
     LayoutSearchReport report = report_;
     report.looked_at = costs_.looked_at();
@@ -103,14 +108,19 @@ class LayoutSearch {
   std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan, const PlannerChoice& choices = {});
   std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const Plan& base,
                                       const std::vector<System>& systems);
-  std::vector<Axis> axes_of(const Experiment& e, const LaidOutPlan& plan) const;
-  LaidOutPlan improved(LaidOutPlan from);
+  PlanSpace open_space(const Experiment& e, const LaidOutPlan& plan) const;
+  bool improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best);
+  bool improve_by_one(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best);
+  bool improve_by_two(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best);
+  LaidOutPlan improved(LaidOutPlan from, bool pairs);
   void improve_best(std::vector<LaidOutPlan>& found);
   void polish(LaidOutPlan& best);
   void let_plan(LaidOutPlan& best, const PlannerChoice& planner, GradSync sync);
   std::vector<LaidOutPlan> predicted_best(std::vector<LaidOutPlan> found, std::size_t count);
   long predict(LaidOutPlan& plan);  // its whole step
   bool holds(const Plan& plan) const;
+  std::vector<Plan> held(std::vector<Plan> plans, const Experiment& e);
+  std::optional<Plan> with_what_goes_with_it(const Plan& from, const Plan& changed, const Experiment& e);
   bool fits(const LaidOutPlan& plan) const;
   bool planned_whole(const LaidOutPlan& plan) const;
   bool small() const;
@@ -118,6 +128,7 @@ class LayoutSearch {
   LayoutQuestion question_;
   StageCostTable costs_;
   PipelineOrders orders_;
+  NearestPlans nearest_;
   std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first

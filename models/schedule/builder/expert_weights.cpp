@@ -90,7 +90,8 @@ TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs
     gradients.push_back(c.chunked(TensorKind::GatheredWeightGradient, work, c.volumes(layer).worked_parameters()));
     TensorIds reads{d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden};
     if (saved[i].activated >= 0) reads.push_back(saved[i].activated);
-    c.add(work, reads, std::array{gradients.back(), d_inputs[i], c.expert_hidden(work, c.volumes(work.layer).capacity)});
+    c.add(work, reads,
+          std::array{gradients.back(), d_inputs[i], c.expert_hidden(work, c.volumes(work.layer).capacity)});
   }
   return d_inputs;
 }

@@ -357,7 +357,8 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
 TensorId StepContext::expert_hidden(const Op& op, std::int64_t rows, TensorId buffer) {
   const TensorId hidden = chunked(TensorKind::Hidden, op, rows * volumes(op.layer).kept_hidden(), Wire::Same, buffer);
   const TrainingFramework& f = experiment_.framework;
-  if (is_plain() && !writer_.tensor(hidden).gradient) hold_copies(hidden, Bytes(f.activation_inputs + f.weighted_activations));
+  if (is_plain() && !writer_.tensor(hidden).gradient)
+    hold_copies(hidden, Bytes(f.activation_inputs + f.weighted_activations));
   return hidden;
 }
 

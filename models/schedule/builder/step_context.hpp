@@ -151,8 +151,8 @@ class StepContext {
   RowCountIds& row_counts(int layer) { return row_counts_[count_place(layer)]; }
   ScheduleWriter& writer() { return writer_; }
   bool kept_in_fp8(TensorKind kind) const;
-  void hold_copies(TensorId tensor, Bytes each);      // further ones of the framework, of so many bytes an element
-  void hold_mask(TensorId sum);                       // of the dropout before a sum of the layer, if the framework has it
+  void hold_copies(TensorId tensor, Bytes each);  // further ones of the framework, of so many bytes an element
+  void hold_mask(TensorId sum);                   // of the dropout before a sum of the layer, if the framework has it
   void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
 
   void wait_for(Phase phase, int layer, TensorId tensor);  // the host, where the framework looks at a number

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The alternatives of a plan on one layout: those of a space of plans, and of the knobs that it leaves as they are.
+#pragma once
+#include <vector>
+
+#include "planners/search/plan_space.hpp"
+
+namespace dovetail::planners {
+
+// Every knob but those of the pipeline, number formats and padding. The last three are those of gradients, weights and the
+// order of chunks.
+std::vector<Axis> axes_of(const PlanSpace& open);
+
+// The ways through the pipeline, each with each set of recomputed parts: what holds more at a time may fit by these.
+Axis pipeline_axis(const std::vector<Plan>& ways);
+
+// The knobs that say what is sent when, on which stream and in how many chunks.
+std::vector<Axis> chunk_axes_of(const PlanSpace& open);
+
+}  // namespace dovetail::planners
