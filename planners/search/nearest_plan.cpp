@@ -12,10 +12,10 @@
 namespace dovetail::planners {
 namespace {
 
-constexpr int most_changes = 3;          // of other knobs; no rule of a shipped question asks for more
-constexpr std::size_t most_tried = 6;    // of the ways to go on from a plan, those that take the rules furthest
+constexpr int most_changes = 3;        // of other knobs; no rule of a shipped question asks for more
+constexpr std::size_t most_tried = 6;  // of the ways to go on from a plan, those that take the rules furthest
 
-// The layout has the number of micro-batches; padding changes which tokens are trained.
+// The layout has the number of micro-batches, and padding is an answer where it was asked for (LayoutSearch).
 bool may_change(const Knob& knob) {
   return knob.group != KnobClass::Numerics && knob.name != "micro_batches" && knob.name != "pad_messages";
 }
@@ -78,8 +78,8 @@ struct Step {
   Plan plan;
 };
 
-std::optional<Plan> search(const Step& from, const Experiment& e, const Keeps& keeps,
-                           std::vector<std::string>& seen, int changes) {
+std::optional<Plan> search(const Step& from, const Experiment& e, const Keeps& keeps, std::vector<std::string>& seen,
+                           int changes) {
   if (changes == 0) return std::nullopt;
   std::vector<Step> steps;
   for (Plan& plan : neighbours(from.plan, from.why)) {

@@ -18,8 +18,9 @@ using Keeps = std::function<bool(const Plan&)>;
 
 class NearestPlans {
  public:
-  // `wanted` itself if it can be built. Otherwise with up to three other knobs changed, one after the other: one that the
-  // refusal names, to a value that takes the rules a step further. Empty: no such plan was found, which is no proof that there is none.
+  // `wanted` itself if it can be built. Otherwise with up to three other knobs changed, one after the other: one that
+  // the refusal names, to a value that takes the rules a step further. Empty: no such plan was found, which is no proof
+  // that there is none.
   std::optional<Plan> find(const Plan& wanted, const Experiment& experiment, const Keeps& keeps);
 
  private:

@@ -47,12 +47,12 @@ std::vector<Change> changes_of_one_knob() {
     if (const auto* count = std::get_if<CountKnob>(&knob.type)) add_counts(knob, *count, changes);
     if (const auto* set = std::get_if<SetKnob>(&knob.type))
       for (const KnobValue& value : set->values())
-        changes.push_back({fmt::format("{} {} changed", knob.name, value.name), [=](Plan& p) {
-                             set->set(p, set->get(p) ^ (1U << static_cast<unsigned>(value.value)));
-                           }});
+        changes.push_back({fmt::format("{} {} changed", knob.name, value.name),
+                           [=](Plan& p) { set->set(p, set->get(p) ^ (1U << static_cast<unsigned>(value.value))); }});
   }
   for (const std::int64_t bytes : {std::int64_t{100'000'000}, std::int64_t{400'000'000}})
-    changes.push_back({fmt::format("gradient_chunk_bytes={}", bytes), [=](Plan& p) { p.gradient_chunk_bytes = bytes; }});
+    changes.push_back(
+        {fmt::format("gradient_chunk_bytes={}", bytes), [=](Plan& p) { p.gradient_chunk_bytes = bytes; }});
   return changes;
 }
 
@@ -73,8 +73,8 @@ class Climber {
     for (const Change* change : changes) change->make(plan);
     if (plan == best_ || planners::refusal(plan, experiment_)) return false;
     try {
-      const planners::StepEstimate step = planners::estimate(experiment_, plan, costs_.of(experiment_, plan),
-                                                             costs_.hop(experiment_, plan), orders_);
+      const planners::StepEstimate step =
+          planners::estimate(experiment_, plan, costs_.of(experiment_, plan), costs_.hop(experiment_, plan), orders_);
       constexpr double promising = 1.02;
       if (step.peak > limit_ || step.time > time_ * promising) return false;
       const planners::StepPrediction whole(experiment_, plan);
