@@ -344,7 +344,7 @@ bool LayoutSearch::improve_by_one(const std::vector<Axis>& axes, const Experimen
   return better;
 }
 
-// What is sent when, on which stream and in how many chunks often helps only together.
+// Two of those that say what is sent when, on which stream and in how many chunks; they often help only together.
 bool LayoutSearch::improve_by_two(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best) {
   bool better = false;
   for (std::size_t second = 1; second < axes.size(); ++second)

@@ -60,7 +60,6 @@ std::vector<Axis> axes_of(const PlanSpace& open) {
   for (const Knob& knob : knobs())
     if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type); choice != nullptr && is_kept(knob))
       axes.push_back(axis_of(built_values(knob), choice->set));
-  axes.push_back(axis_of(std::array{0, 8, 12, 16, 20, 24, 32}, [](Plan& p, int sms) { p.comm_sms = sms; }));
   axes.push_back(
       axis_of(std::array{GradSync::After, GradSync::WithDense}, [](Plan& p, GradSync sync) { p.grad_sync = sync; }));
   axes.push_back(axis_of(std::array{0, 1, 2}, [](Plan& p, int way) {

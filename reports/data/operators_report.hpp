@@ -24,7 +24,7 @@ void write_operators_html(std::ostream& out, OperatorsTables tables);  // sectio
 // A source's or a kernel's summary and an operator as people read them: a heading for each column but the first, which
 // is the name, and the cells.
 inline constexpr std::array operators_summary_headings{"\noperators", "mean\n|error|",  "median\n|error|",
-                                                       "mean\nerror", "in 90 %\nrange", "inde-\npendent"};
+                                                       "mean\nerror", "in 90 %\nrange", "\nindependent"};
 std::vector<std::string> cells_of(const OperatorsSummary& summary);
 inline constexpr std::array operator_headings{"\nmeasured", "\npriced", "error\n%", "90 %\nrange", "holds\nit"};
 std::vector<std::string> cells_of(const MeasuredOperator& one);

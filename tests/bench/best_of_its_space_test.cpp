@@ -29,12 +29,12 @@ void add_counts(const Knob& knob, const CountKnob& count, std::vector<Change>& c
       changes.push_back({fmt::format("{}={}", knob.name, n), [=](Plan& p) { p.*count.member = n; }});
 }
 
-// Every built value of every knob that decides how a step runs, and not what it computes.
+// Every built value of every knob that is searched: those that decide how a step runs, and not what it computes.
 std::vector<Change> changes_of_one_knob() {
   std::vector<Change> changes;
   for (const Knob& knob : knobs()) {
     if (knob.group == KnobClass::Numerics || knob.name == "micro_batches" || knob.name == "pad_messages" ||
-        knob.name == "graphs")
+        knob.name == "graphs" || knob.name == "comm_sms")
       continue;
     if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type))
       for (const KnobValue& value : choice->values()) {
