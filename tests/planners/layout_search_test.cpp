@@ -209,10 +209,11 @@ TEST_CASE("No setting of a user is faster than the plan found on a layout of its
 }
 
 TEST_CASE("A knob that the user has fixed brings along what goes with it, and is no faster than a free choice") {
-  const Experiment e = real_question("dgx-h100", 1, "olmoe-1b-7b");
+  Experiment e = real_question("dgx-h100", 1, "olmoe-1b-7b");
+  e.workload.layers = 10;
   const auto fastest = [&](const std::function<void(Plan&)>& hold) {
     LayoutSearch search({e, {.global_batch = 32}, .9 * e.cluster.device.memory, hold});
-    const std::vector<LaidOutPlan> best = search.best(test::shipped_systems(), 1);
+    const std::vector<LaidOutPlan> best = search.best({}, 1);
     return best.empty() ? Seconds(0) : best.front().time;
   };
   const Seconds free = fastest({});
