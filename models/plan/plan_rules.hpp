@@ -34,8 +34,8 @@ std::span<const PlanRule> plan_rules();
 // micro-batches that does not divide the batch, or the first rule that the plan breaks.
 void validate(const Plan& plan, const Experiment& experiment);
 
-// Throws InputError for a value that is not built, or a number of micro-batches that does not divide the batch: rules
-// ask for sizes.
+// Hands every rule to `use`, with its subject, in the order of validate(). Throws InputError for a value that is not
+// built, or a number of micro-batches that does not divide the batch: rules ask for sizes.
 void for_each_rule(const Plan& plan, const Experiment& experiment,
                    const std::function<void(const PlanRule&, const RuledPlan&)>& use);
 

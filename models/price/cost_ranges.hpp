@@ -7,8 +7,9 @@
 // - of costs with a fit, what nine of ten of its points keep, at least 1.02;
 // - by origin, by choice: published 1.1; measured 1.08, by which GPUs of one kind differ (Sinha et al., SC22: 8 % on
 //   average); fitted 1.15; assumed rates 1.3, as kernels reach 55 to 90 % of a datasheet's rate, and 1.75 between
-//   nodes, which holds nine of ten of 81 exchanges of at least 1 MiB a GPU (all-reduces on A100, DeepEP on H100:
-//   data/operators); assumed latencies and the slowing of ops that run together 2.
+//   nodes, which holds 71 of 81 exchanges of at least 1 MiB a GPU in data/operators (all-reduces among 16 A100 and
+//   more, DeepEP on H100 with 12 multiprocessors and more; with fewer ones too 88 of 107); assumed latencies and the
+//   slowing of ops that run together 2.
 // Tables of kernels have this factor for all their shapes together. Each shape has its own beside it: that of the table
 // (KernelTable::within), and that by which machines differ whose processor is the same. H100 and H200 do so by 1.2 in
 // nine of ten of 8,420 products above 50 Gflop, by 1.05 in 6,658 attentions, and by 1.07 in 108 collectives from 1 MiB

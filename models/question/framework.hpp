@@ -29,7 +29,8 @@ struct TrainingFramework {
   bool gathers_twice = false;
   // The host looks at the loss of each micro-batch, and at the norm of the gradients, before it goes on.
   bool waits_for_loss = false, waits_for_norm = false;
-  bool waits_for_rows = false;  // and at those that came, before its experts, where tokens go to each node once
+  // The host looks at the rows that came, before it issues their experts, where tokens go to each node once.
+  bool waits_for_rows = false;
   // Memory. Layers whose products add to a gradient keep an empty one for the framework, in the weights' format: one
   // for each different shape of weights.
   bool empty_weight_gradients = false;

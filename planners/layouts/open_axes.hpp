@@ -7,9 +7,9 @@
 
 namespace dovetail::planners {
 
-// Every knob but those of the pipeline, number formats and padding, graphs, and comm_sms: with few multiprocessors
-// exchanges between nodes take up to 2.2 times what is priced (data/operators). The last three are those of gradients,
-// weights and the order of chunks.
+// Every knob but those of the pipeline, number formats, padding, graphs and comm_sms. The latter would be chosen too
+// small: with few multiprocessors exchanges between nodes take up to 2.2 times what is priced (data/operators). The
+// last three axes are those of gradients, weights and the order of chunks.
 std::vector<Axis> axes_of(const PlanSpace& open);
 
 // The ways through the pipeline, each with each set of recomputed parts: what holds more at a time may fit by these.

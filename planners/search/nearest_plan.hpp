@@ -20,7 +20,8 @@ class NearestPlans {
  public:
   // `wanted` itself if it can be built. Otherwise with up to three other knobs changed, one after the other: one that
   // the refusal names, to a value that takes the rules a step further. Empty: no such plan was found, which is no proof
-  // that there is none.
+  // that there is none. A refusal that could not be mended once is not looked at again for as many ranks of experts,
+  // whatever must stay.
   std::optional<Plan> find(const Plan& wanted, const Experiment& experiment, const Keeps& keeps);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of tune is the best of its space: an outside climber, which knows nothing of how the search goes, finds
-// nothing that is clearly better. It changes one knob of the answer, or two that are drawn, to any value that the rules
-// allow, and starts again from whatever is faster.
+// nothing that is clearly better. It stays on the answer's layout and changes one knob of the answer, or two that are
+// drawn, to any value that the rules allow, and starts again from whatever is faster.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
