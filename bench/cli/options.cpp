@@ -7,7 +7,6 @@
 
 #include "bench/cli/megatron_names.hpp"
 #include "bench/cli/option_values.hpp"
-#include "bench/pipeline/backends.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::bench {
@@ -80,17 +79,6 @@ void add_system_options(CLI::App& app, Options& options, Systems systems) {
        systems == Systems::Many ? "a plan file to compare; may be repeated" : "a plan file, instead of a system",
        schedules},
       options.plans);
-}
-
-void add_backend_option(CLI::App& app, Options& options) {
-  const std::string help = fmt::format("what computes the times: {} [{}]", describe_backends(), options.backend);
-  add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
-  add_text(app,
-           {"--platform", "FILE",
-            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for " +
-                backends_of_links(),
-            schedules},
-           options.platform);
 }
 
 void add_draws_option(CLI::App& app, Options& options) {

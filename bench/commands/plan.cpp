@@ -14,6 +14,7 @@
 #include "bench/cli/outputs.hpp"
 #include "bench/commands/plan_online.hpp"
 #include "bench/pipeline/answer.hpp"
+#include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluators.hpp"
 #include "bench/pipeline/explain.hpp"
@@ -29,8 +30,8 @@
 #include "models/base/streams.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/results/add_figures.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/catalog/registry.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/table.hpp"
 

@@ -8,6 +8,7 @@
 #include "bench/cli/commands.hpp"
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/notes.hpp"

@@ -14,7 +14,9 @@
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
 #include "models/results/ranking.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
+#include "planners/steps/estimated_ratios.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -58,7 +60,7 @@ class Tuner {
         limit_((1 - options.memory_margin / 100) * asked.question.experiment.cluster.device.memory),
         request_(request_of(asked)),
         search_({asked.question.experiment, request_, limit_, fixed_knobs(asked.question),
-                 [this](std::string_view part, double done) { tell(part, done); }}) {}
+                 [this](std::string_view part, double done) { tell(part, done); }, planners::find_planner}) {}
 
   Tuning run() {
     const auto start = std::chrono::steady_clock::now();
@@ -68,7 +70,7 @@ class Tuner {
     tuning.gpu_watts = options_.gpu_watts;
     tuning.limit = limit_;
     tuning.notes = question_.notes;
-    std::vector<LaidOutPlan> best = search_.best(all_systems(), static_cast<std::size_t>(options_.count));
+    std::vector<LaidOutPlan> best = search_.best({.systems = all_systems()}, static_cast<std::size_t>(options_.count));
     require_plans();
     if (!best.empty()) compare_systems(tuning, best);
     best.resize(std::min(best.size(), static_cast<std::size_t>(options_.count)));
@@ -204,9 +206,12 @@ class Tuner {
   void set_ranges(Tuning& tuning, const std::vector<LaidOutPlan>& best) {
     if (options_.draws == 0 || best.empty()) return;
     tell("ranges", 0);
+    std::vector<planners::EstimatedRatios::Step> steps;
+    for (const LaidOutPlan& plan : best) steps.push_back({with_layout(question_.experiment, plan.layout), plan.plan});
+    planners::EstimatedRatios ratios(std::move(steps));
     const std::vector<StepRange> ranges = step_ranges(
         question_.experiment, best.size(),
-        [&](Calibration costs) { return search_.ratios(best, Shared<Calibration>(std::move(costs))); }, options_.draws,
+        [&](Calibration costs) { return ratios(Shared<Calibration>(std::move(costs))); }, options_.draws,
         static_cast<std::uint64_t>(options_.seed));
     tuning.notes.push_back(range_note(question_.experiment.framework, "estimated step", options_.draws));
     for (std::size_t i = 0; i < best.size(); ++i) tuning.best[i].range = ranges[i];

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 #include "planners/search/plan_kinds.hpp"
 #include "planners/search/search_time.hpp"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
 
 #include <array>
@@ -8,9 +9,9 @@
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/question/volumes.hpp"
-#include "planners/contest.hpp"
-#include "planners/layouts/least_state.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/task/contest.hpp"
+#include "planners/steps/least_state.hpp"
+#include "planners/steps/step_prediction.hpp"
 #include "tests/planners/layout_questions.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
@@ -194,8 +195,8 @@ TEST_CASE("No setting of a user is faster than the plan found on a layout of its
     const Experiment& e = question.experiment;
     const std::vector<ParallelLayout> all = layouts(e, question.request);
     if (all.empty()) continue;
-    LayoutSearch search({e, question.request, e.cluster.device.memory});
-    const std::vector<LaidOutPlan> best = search.best(systems, 10);
+    LayoutSearch search({e, question.request, e.cluster.device.memory, {}, {}, find_planner});
+    const std::vector<LaidOutPlan> best = search.best({.systems = systems}, 10);
     if (best.empty()) continue;
     for (int i = 0; i < 100; ++i)
       if (const auto setting = random_setting(random, e, all)) {
@@ -212,7 +213,7 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
   Experiment e = real_question("dgx-h100", 1, "olmoe-1b-7b");
   e.workload.layers = 10;
   const auto fastest = [&](const std::function<void(Plan&)>& hold) {
-    LayoutSearch search({e, {.global_batch = 32}, .9 * e.cluster.device.memory, hold});
+    LayoutSearch search({e, {.global_batch = 32}, .9 * e.cluster.device.memory, hold, {}, find_planner});
     const std::vector<LaidOutPlan> best = search.best({}, 1);
     return best.empty() ? Seconds(0) : best.front().time;
   };
@@ -242,8 +243,8 @@ TEST_CASE("Sizes and knobs that the user has fixed hold in every plan found") {
       {e, {.global_batch = 128, .pp = 2, .micro_batch = 1}, .9 * e.cluster.device.memory, [](Plan& plan) {
          plan.zero = 0;
          plan.scope = Scope::Moe;
-       }});
-  const std::vector<LaidOutPlan> best = search.best(test::shipped_systems(), 5);
+       }, {}, find_planner});
+  const std::vector<LaidOutPlan> best = search.best({.systems = test::shipped_systems()}, 5);
   REQUIRE(!best.empty());
   for (const LaidOutPlan& found : best) {
     CHECK(found.layout.groups.pp == 2);
