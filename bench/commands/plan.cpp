@@ -30,8 +30,8 @@
 #include "models/base/streams.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/results/add_figures.hpp"
-#include "planners/task/analytic_evaluator.hpp"
 #include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/table.hpp"
 
@@ -131,7 +131,7 @@ Exit refuse(const Report& report, const Question& question) {
 void write_plan(std::ostream& out, const Report& report, const Options& options, bool colour) {
   const SystemResult& best = report.results.front();
   if (!only_flags(options)) {
-    reports::write_table(out, report, colour);
+    reports::write_table(out, report, colour, options.verbose);
     out << fmt::format("\nplan of {}\n", best.system) << plan_text(best.plan, options.verbose);
   }
   write_export(out, options, report);

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
-#include "bench/pipeline/knob_place.hpp"
 #include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/knob_place.hpp"
 #include "models/base/errors.hpp"
 #include "models/network/schedule_classes.hpp"
 #include "models/plan/plan_rules.hpp"
@@ -20,11 +20,11 @@
 #include "models/price/speed_events.hpp"
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/task/analytic_evaluator.hpp"
 #include "planners/task/contest.hpp"
 #include "planners/task/outlook.hpp"
 #include "planners/task/pipeline_choice.hpp"
-#include "planners/catalog/registry.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "models/base/names.hpp"
 #include "planners/closed_form/layer_times.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <chrono>
 
-#include "planners/task/analytic_evaluator.hpp"
-#include "planners/closed_form/shadow_latency.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/catalog/registry.hpp"
+#include "planners/closed_form/shadow_latency.hpp"
 #include "planners/layouts/layout_search.hpp"
 #include "planners/search/plan_search.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 #include "planners/task/pipelines.hpp"
 
 namespace dovetail::planners {
@@ -62,8 +62,8 @@ std::vector<ParallelLayout> layouts_of(const PlanningTask& task) {
   return found;
 }
 
-// What the search over layouts finds on this one, beginning with the known plans, where steps are estimated. It knows
-// knobs that the space leaves as they are, such as recomputed parts and sharded weights.
+// The best plans that the search over layouts finds on this one, beginning with the known ones, where steps are
+// estimated. It knows knobs that the space leaves as they are, such as recomputed parts and sharded weights.
 std::vector<Plan> best_on_layout(const PlanningTask& task, const std::vector<Plan>& known) {
   const Experiment& e = task.experiment;
   if (!task.by_estimate || !StepModel::is_worth_estimating(e) || !e.workload.router_loads.empty()) return {};
@@ -129,7 +129,7 @@ class Dovetail final : public Planner {
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);
-    if (feasible && !climbs(task))  // their order would have to be built whole
+    if (feasible && !climbs(task))                                         // their order would have to be built whole
       static_cast<void>(refusal_of([&] { try_shadows(task, contest); }));  // some have no known cost
     const bool searched = std::ranges::find(found.plans, contest.best(), &Prediction::plan) != found.plans.end();
     std::string why = reason(found.proof, contest, feasible, bool{task.trial});

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "planners/task/contest.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

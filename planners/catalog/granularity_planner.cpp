@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "planners/closed_form/gradient_partition.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/online/granularity_search.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

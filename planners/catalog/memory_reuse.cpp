@@ -14,10 +14,10 @@
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
-#include "planners/task/analytic_evaluator.hpp"
 #include "planners/closed_form/restore_cost.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -15,8 +15,8 @@
 #include "models/plan/plan_rules.hpp"
 #include "planners/closed_form/layer_times.hpp"
 #include "planners/closed_form/shadow_latency.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

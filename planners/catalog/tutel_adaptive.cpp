@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "models/base/names.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/online/parallelism_router.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -26,7 +26,8 @@ struct LayoutQuestion {
   SearchProgress say = {};
   // Finds the planners that systems name, and the search's own for short steps. Null: no planner is asked.
   const Planner& (*find_planner)(std::string_view name) = nullptr;
-  // The layouts to look at, those of the same groups with small micro-batches first; empty: all that the request leaves.
+  // The layouts to look at, those of the same groups with small micro-batches first; empty: all that the request
+  // leaves.
   std::vector<ParallelLayout> only = {};
   std::shared_ptr<StepModel> steps = std::make_shared<StepModel>();
 };
@@ -52,7 +53,7 @@ class LayoutPlans {
 
   const LayoutQuestion& question() const { return question_; }
   Experiment laid_out(const ParallelLayout& layout) const { return with_layout(question_.experiment, layout); }
-  bool small() const;  // whole steps can be predicted as easily as estimated
+  bool small() const;                            // whole steps can be predicted as easily as estimated
   bool is_short(const LaidOutPlan& plan) const;  // few enough layers x micro-batches for planners that look at all
   bool fits(const LaidOutPlan& plan) const;
 
@@ -85,8 +86,8 @@ class LayoutPlans {
 
   LayoutQuestion question_;
   NearestPlans nearest_;
-  std::size_t likely_ = 0;   // how much the last plan that was made to fit recomputes
-  bool to_be_sliced_;        // the user wants partitioned gradients and leaves their slices open
+  std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
+  bool to_be_sliced_;       // the user wants partitioned gradients and leaves their slices open
 };
 
 }  // namespace dovetail::planners

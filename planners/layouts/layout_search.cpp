@@ -181,7 +181,7 @@ std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> f
   return best;
 }
 
-// What a planner makes of the step, where it is short enough to be looked at whole.
+// Lets a planner improve the step, where it is short enough to be looked at whole.
 void LayoutSearch::let_plan(LaidOutPlan& best, const PlannerChoice& choice, GradSync sync) {
   const LayoutQuestion& asked = plans_.question();
   if (asked.find_planner == nullptr || choice.name == "fixed" || !plans_.is_short(best)) return;
@@ -209,7 +209,8 @@ std::vector<LaidOutPlan> LayoutSearch::ways_of(const System& system, const Paral
       Plan plan = arrangement;
       plan.zero = zero;
       plan = plans_.held(std::move(plan));
-      if (std::optional<LaidOutPlan> way = plans_.fitting(layout, plan, system.planner)) ways.push_back(*std::move(way));
+      if (std::optional<LaidOutPlan> way = plans_.fitting(layout, plan, system.planner))
+        ways.push_back(*std::move(way));
       if (zero == 1) break;
     }
   return ways;

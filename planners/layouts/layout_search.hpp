@@ -92,7 +92,7 @@ class LayoutSearch {
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
   std::vector<Seconds> floors_;       // of all that are not too large
-  std::vector<Arranged> arranged_;  // each system's best on each of the most promising
+  std::vector<Arranged> arranged_;    // each system's best on each of the most promising
 };
 
 }  // namespace dovetail::planners

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "models/price/calibration.hpp"
-#include "planners/task/contest.hpp"
 #include "planners/search/search_time.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 

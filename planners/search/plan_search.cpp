@@ -6,13 +6,13 @@
 #include <map>
 #include <utility>
 
-#include "planners/task/contest.hpp"
 #include "planners/search/frontier.hpp"
 #include "planners/search/layer_samples.hpp"
 #include "planners/search/less_memory.hpp"
 #include "planners/search/plan_space.hpp"
 #include "planners/search/polish.hpp"
 #include "planners/search/volume.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

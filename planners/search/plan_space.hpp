@@ -42,8 +42,8 @@ std::vector<Plan> combinations(const Plan& base, std::span<const Axis> axes);
 std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const Experiment& experiment,
                                  const LayerTimes& times);
 
-// The plan with partitioned gradients, sliced for its backward degree in each way that gradient_plans() knows; none where
-// it reduces no gradients or a cost is missing.
+// The plan with partitioned gradients, sliced for its backward degree in each way that gradient_plans() knows; none
+// where it reduces no gradients or a cost is missing.
 std::vector<Plan> sliced_plans(const Plan& plan, const Experiment& experiment);
 
 // Every plan of the space that can be built, small degrees first; of SearchSpace::Degrees with partitioned gradients

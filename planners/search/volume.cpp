@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "planners/task/contest.hpp"
 #include "planners/search/search_time.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -24,8 +24,8 @@ std::optional<InputError> refusal_of(const Ask& ask) {
   }
 }
 
-// The result of `ask`, or nothing where it throws InputError. Searches go on without a plan that has no answer: a cost is
-// missing for it, or its groups cannot be folded onto the network.
+// The result of `ask`, or nothing where it throws InputError. Searches go on without a plan that has no answer: a cost
+// is missing for it, or its groups cannot be folded onto the network.
 template <class Ask>
 std::optional<std::invoke_result_t<Ask>> if_answered(const Ask& ask) {
   std::optional<std::invoke_result_t<Ask>> answer;

@@ -61,8 +61,7 @@ const PredictedStep& StepModel::predicted(const Experiment& e, const Plan& plan)
   const Key key = key_of(e, plan);
   if (const std::optional<PredictedStep>& whole = known_[key].whole) return *whole;
   const StepPrediction& prediction = step(key, e, plan);
-  return known_[key].whole.emplace(
-      PredictedStep{prediction.time(), prediction.stage_peaks(), prediction.metrics()});
+  return known_[key].whole.emplace(PredictedStep{prediction.time(), prediction.stage_peaks(), prediction.metrics()});
 }
 
 // The time of a single micro-batch needs no timeline.

@@ -2,8 +2,8 @@
 // How long the steps of one question take and what they hold, as the analytic model sees them: the one place that
 // planners and searches ask.
 //
-// An estimate puts a step together from a layer's times (step_estimate.hpp), in microseconds once the kinds of its stages
-// are known. A prediction builds the layers of some micro-batches (step_prediction.hpp), once for each plan. The
+// An estimate puts a step together from a layer's times (step_estimate.hpp), in microseconds once the kinds of its
+// stages are known. A prediction builds the layers of some micro-batches (step_prediction.hpp), once for each plan. The
 // experiments of one question differ in their groups, their batch and in whether ranks repeat tokens, and in nothing
 // else.
 #pragma once

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planners/task/planner.hpp"
 #include "planners/steps/refusal.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::planners {
 

@@ -8,10 +8,10 @@
 #include <span>
 
 #include "models/base/names.hpp"
+#include "planners/steps/step_prediction.hpp"
 #include "planners/task/analytic_evaluator.hpp"
 #include "planners/task/contest.hpp"
 #include "planners/task/outlook.hpp"
-#include "planners/steps/step_prediction.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "bench/pipeline/tune.hpp"
 #include "models/plan/knob_table.hpp"
-#include "planners/steps/step_estimate.hpp"
 #include "planners/steps/refusal.hpp"
+#include "planners/steps/step_estimate.hpp"
 #include "planners/steps/step_prediction.hpp"
 
 using namespace dovetail;

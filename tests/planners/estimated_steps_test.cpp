@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planners/steps/step_model.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/layouts/layout_search.hpp"
+#include "planners/search/plan_search.hpp"
+#include "planners/steps/step_model.hpp"
 #include "planners/task/analytic_evaluator.hpp"
 #include "planners/task/contest.hpp"
 #include "planners/task/outlook.hpp"
 #include "planners/task/pipeline_choice.hpp"
-#include "planners/catalog/registry.hpp"
-#include "planners/layouts/layout_search.hpp"
-#include "planners/search/plan_search.hpp"
 #include "tests/planners/deep_pipelines.hpp"
 #include "tests/planners/layout_questions.hpp"
 

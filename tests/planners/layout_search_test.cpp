@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
 
 #include <array>
@@ -9,9 +8,10 @@
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/question/volumes.hpp"
-#include "planners/task/contest.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/steps/least_state.hpp"
 #include "planners/steps/step_prediction.hpp"
+#include "planners/task/contest.hpp"
 #include "tests/planners/layout_questions.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
@@ -230,7 +230,8 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
                           {"virtual stages", [](Plan& p) { p.virtual_stages = 2; }},
                           {"gpipe", [](Plan& p) { p.pipeline_schedule = PipelineSchedule::Gpipe; }},
                           {"double buffers", [](Plan& p) { p.buffers = Buffers::Double; }},
-                          {"weights ahead", [](Plan& p) { p.parameter_gather = ParameterGather::Ahead; }}}) {
+                          {"weights ahead", [](Plan& p) { p.parameter_gather = ParameterGather::Ahead; }},
+                          {"slices of gradients", [](Plan& p) { p.grad_sync = GradSync::Partitioned; }}}) {
     INFO(name);
     const Seconds held = fastest(hold);
     CHECK(held / free >= .995);  // 0: no plan was found
@@ -239,11 +240,15 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
 
 TEST_CASE("Sizes and knobs that the user has fixed hold in every plan found") {
   const Experiment e = real_question("dgx-h100", 2, "qwen3-30b-a3b");
-  LayoutSearch search(
-      {e, {.global_batch = 128, .pp = 2, .micro_batch = 1}, .9 * e.cluster.device.memory, [](Plan& plan) {
-         plan.zero = 0;
-         plan.scope = Scope::Moe;
-       }, {}, find_planner});
+  LayoutSearch search({e,
+                       {.global_batch = 128, .pp = 2, .micro_batch = 1},
+                       .9 * e.cluster.device.memory,
+                       [](Plan& plan) {
+                         plan.zero = 0;
+                         plan.scope = Scope::Moe;
+                       },
+                       {},
+                       find_planner});
   const std::vector<LaidOutPlan> best = search.best({.systems = test::shipped_systems()}, 5);
   REQUIRE(!best.empty());
   for (const LaidOutPlan& found : best) {
