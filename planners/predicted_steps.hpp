@@ -22,6 +22,7 @@ class PredictedSteps {
   int built(const Experiment& experiment, const Plan& plan);   // micro-batches of the longest step built for the time
   // The prediction itself, made again unless it is the last one.
   const StepPrediction& step(const Experiment& experiment, const Plan& plan);
+  void forget_last() { last_.reset(); }  // frees its memory
 
  private:
   using Key = std::vector<std::int64_t>;

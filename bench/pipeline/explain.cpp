@@ -9,6 +9,7 @@
 
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/repeating_steps.hpp"
 #include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
@@ -158,11 +159,23 @@ PricedSchedule priced_again(const SystemResult& result, const Experiment& experi
 }
 
 // By the analytic backend, whatever timed the result: steps that stand beside each other are of one backend.
-ExplainedStep timed_again(const SystemResult& result, const PricedSchedule& priced) {
-  const Timeline timeline = AnalyticBackend().run(priced);
+ExplainedStep timed_again(const SystemResult& result, const Experiment& experiment) {
+  AnalyticBackend backend;
+  if (result.backend == backend.name()) return {result.metrics, result.memory.peak};
+  const PricedSchedule priced = priced_again(result, experiment);
+  const Timeline timeline = backend.run(priced);
   ExplainedStep step{metrics(*result.schedule, timeline), result.memory.peak};
   if (!priced.launch.empty()) step.metrics.launch_bound = launch_bound(*result.schedule, timeline);
   return step;
+}
+
+// The whole step, which is built only where it does not repeat itself.
+ExplainedStep step_of(const Experiment& experiment, const Plan& plan) {
+  if (const std::optional<StepPrediction> step = repeating_step(experiment, plan))
+    return {step->metrics(), step->peak()};
+  AnalyticBackend backend;
+  const SystemResult whole = evaluate(experiment, "", {plan, {}}, backend, Arenas::LeftOut);
+  return {whole.metrics, whole.memory.peak};
 }
 
 // The fastest other result whose plan or groups are not those of the best one.
@@ -204,24 +217,26 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
   if (best == nullptr && !report.results.empty()) best = &report.results.front();
   if (best == nullptr || best->schedule == nullptr || !is_by_costs(*best)) return std::nullopt;
   const Experiment experiment = as_run(report.experiment, *best);
-  AnalyticBackend backend;
-  const auto step = [&](const Experiment& e, const Plan& plan) {
-    const SystemResult other = evaluate(e, best->system, {plan, {}}, backend, Arenas::LeftOut);
-    return ExplainedStep{other.metrics, other.memory.peak};
-  };
-  const PricedSchedule priced = priced_again(*best, experiment);
+  const std::optional<StepPrediction> few = repeating_step(experiment, best->plan);
   const auto without = [&](StepPart part) -> std::optional<Seconds> {
-    PricedSchedule other = priced;
-    std::vector<double> scratch;
-    return make_free(part, other) ? std::optional(analytic_makespan(other, scratch)) : std::nullopt;
+    bool any = false;
+    const auto free = [&](PricedSchedule& priced) { any = make_free(part, priced); };
+    std::optional<Seconds> time = few ? few->time_if(free) : std::nullopt;
+    if (!time && (!few || any)) {
+      PricedSchedule whole = priced_again(*best, experiment);
+      free(whole);
+      std::vector<double> scratch;
+      if (any) time = analytic_makespan(whole, scratch);
+    }
+    return any ? time : std::nullopt;
   };
   Explanation explanation;
   explanation.name = best->system;
   explanation.limit = experiment.cluster.device.memory;
-  if (best->backend != backend.name()) explanation.reported = best->metrics.makespan;
-  explanation.best = timed_again(*best, priced);
+  if (best->backend != AnalyticBackend().name()) explanation.reported = best->metrics.makespan;
+  explanation.best = timed_again(*best, experiment);
   if (const SystemResult* next = next_best(report, *best); next != nullptr && best->feasible) {
-    explanation.next = {next->system, timed_again(*next, priced_again(*next, as_run(report.experiment, *next))),
+    explanation.next = {next->system, timed_again(*next, as_run(report.experiment, *next)),
                         changes(next->plan, best->plan)};
     explanation.next->tied = !surely_slower(next->metrics.makespan, next->range, best->metrics.makespan, best->range);
   }
@@ -229,7 +244,7 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
     const std::optional<Experiment> question = fused ? fused() : std::nullopt;
     return question ? std::optional(as_run(*question, *best)) : std::nullopt;
   };
-  explain_plan({experiment, best->plan, step, without, fused_as_run}, explanation);
+  explain_plan({experiment, best->plan, step_of, without, fused_as_run}, explanation);
   return explanation;
 }
 
