@@ -30,15 +30,17 @@ struct Explained {
   const Experiment& experiment;
   const Plan& plan;
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
-  std::function<std::optional<Seconds>(StepPart)> without;  // none: the part takes no time anyway
   FusedQuestion fused = {};                                 // with the same groups
 };
 
-void add_parts(const Explained& explained, Explanation& explanation) {
+// The step without the part; none: that takes no time anyway.
+using Without = std::function<std::optional<Seconds>(StepPart)>;
+
+void add_parts(const Without& step_without, Explanation& explanation) {
   constexpr double least_gain = 5e-4;  // of the step
   const Seconds step = explanation.best.metrics.makespan;
   for (const auto& [name, part] : step_part_names) {
-    const std::optional<Seconds> without = explained.without(part);
+    const std::optional<Seconds> without = step_without(part);
     if (without && *without < step * (1 - least_gain)) explanation.without.push_back({part, *without});
   }
   std::ranges::stable_sort(explanation.without, {}, &WithoutPart::step);
@@ -111,7 +113,6 @@ void add_choices_of_the_host(const Explained& explained, Explanation& explanatio
 void explain_plan(const Explained& explained, Explanation& explanation) {
   explanation.stages = explained.experiment.parallelism.pp;
   explanation.degree = std::max(explained.plan.forward_degree, explained.plan.backward_degree);
-  add_parts(explained, explanation);
   add_alternatives(explained, explanation);
   add_choices_of_the_host(explained, explanation);
 }
@@ -190,6 +191,23 @@ const SystemResult* next_best(const Report& report, const SystemResult& best) {
   return next;
 }
 
+void add_parts(const SystemResult& result, const Experiment& experiment, Explanation& explanation) {
+  const std::optional<StepPrediction> few = repeating_step(experiment, result.plan);
+  const auto without = [&](StepPart part) -> std::optional<Seconds> {
+    bool any = false;
+    const auto free = [&](PricedSchedule& priced) { any = make_free(part, priced); };
+    std::optional<Seconds> time = few ? few->time_if(free) : std::nullopt;
+    if (!time && (!few || any)) {
+      PricedSchedule whole = priced_again(result, experiment);
+      free(whole);
+      std::vector<double> scratch;
+      if (any) time = analytic_makespan(whole, scratch);
+    }
+    return any ? time : std::nullopt;
+  };
+  add_parts(without, explanation);
+}
+
 }  // namespace
 
 bool is_explained(const Options& options) {
@@ -217,19 +235,6 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
   if (best == nullptr && !report.results.empty()) best = &report.results.front();
   if (best == nullptr || best->schedule == nullptr || !is_by_costs(*best)) return std::nullopt;
   const Experiment experiment = as_run(report.experiment, *best);
-  const std::optional<StepPrediction> few = repeating_step(experiment, best->plan);
-  const auto without = [&](StepPart part) -> std::optional<Seconds> {
-    bool any = false;
-    const auto free = [&](PricedSchedule& priced) { any = make_free(part, priced); };
-    std::optional<Seconds> time = few ? few->time_if(free) : std::nullopt;
-    if (!time && (!few || any)) {
-      PricedSchedule whole = priced_again(*best, experiment);
-      free(whole);
-      std::vector<double> scratch;
-      if (any) time = analytic_makespan(whole, scratch);
-    }
-    return any ? time : std::nullopt;
-  };
   Explanation explanation;
   explanation.name = best->system;
   explanation.limit = experiment.cluster.device.memory;
@@ -244,7 +249,8 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
     const std::optional<Experiment> question = fused ? fused() : std::nullopt;
     return question ? std::optional(as_run(*question, *best)) : std::nullopt;
   };
-  explain_plan({experiment, best->plan, step_of, without, fused_as_run}, explanation);
+  add_parts(*best, experiment, explanation);
+  explain_plan({experiment, best->plan, step_of, fused_as_run}, explanation);
   return explanation;
 }
 
@@ -276,7 +282,8 @@ Explanation explain(const Experiment& question, Bytes limit, const std::vector<L
     const std::optional<Experiment> other = fused ? fused() : std::nullopt;
     return other ? std::optional(with_layout(*other, first.layout)) : std::nullopt;
   };
-  explain_plan({experiment, first.plan, step, without, fused_laid_out}, explanation);
+  add_parts(without, explanation);
+  explain_plan({experiment, first.plan, step, fused_laid_out}, explanation);
   return explanation;
 }
 
