@@ -121,7 +121,7 @@ bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, con
   return true;
 }
 
-// A step may settle late, and in turns of several micro-batches. Of a longer one a whole period is looked at that ends
+// A step may settle late, and in turns of several micro-batches. In a longer one a whole period is looked at that ends
 // well before the last micro-batches begin.
 std::optional<StepPrediction> StepPrediction::of_repeating(const Experiment& experiment, const Plan& plan) {
   if (!may_repeat(plan)) return std::nullopt;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -30,7 +31,7 @@ struct Explained {
   const Experiment& experiment;
   const Plan& plan;
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
-  FusedQuestion fused = {};                                 // with the same groups
+  FusedQuestion fused = {};  // with the same groups
 };
 
 // The step without the part; none: that takes no time anyway.
@@ -191,21 +192,32 @@ const SystemResult* next_best(const Report& report, const SystemResult& best) {
   return next;
 }
 
-void add_parts(const SystemResult& result, const Experiment& experiment, Explanation& explanation) {
-  const std::optional<StepPrediction> few = repeating_step(experiment, result.plan);
-  const auto without = [&](StepPart part) -> std::optional<Seconds> {
-    bool any = false;
-    const auto free = [&](PricedSchedule& priced) { any = make_free(part, priced); };
-    std::optional<Seconds> time = few ? few->time_if(free) : std::nullopt;
-    if (!time && (!few || any)) {
-      PricedSchedule whole = priced_again(result, experiment);
-      free(whole);
-      std::vector<double> scratch;
-      if (any) time = analytic_makespan(whole, scratch);
+std::optional<Seconds> whole_without(StepPart part, const SystemResult& result, const Experiment& experiment) {
+  PricedSchedule priced = priced_again(result, experiment);
+  if (!make_free(part, priced)) return std::nullopt;
+  std::vector<double> scratch;
+  return analytic_makespan(priced, scratch);
+}
+
+// The step without each part that takes time, told by few of its micro-batches where these repeat themselves still.
+std::map<StepPart, Seconds> steps_without(const SystemResult& result, const Experiment& experiment) {
+  std::map<StepPart, Seconds> steps;
+  std::vector<StepPart> untold;
+  {  // the few make room before anything is priced whole
+    const std::optional<StepPrediction> few = repeating_step(experiment, result.plan);
+    for (const auto& [name, part] : step_part_names) {
+      bool any = !few;
+      const auto time =
+          few ? few->time_if([&](PricedSchedule& priced) { any = make_free(part, priced); }) : std::nullopt;
+      if (any && time)
+        steps[part] = *time;
+      else if (any)
+        untold.push_back(part);
     }
-    return any ? time : std::nullopt;
-  };
-  add_parts(without, explanation);
+  }
+  for (const StepPart part : untold)
+    if (const std::optional<Seconds> step = whole_without(part, result, experiment)) steps[part] = *step;
+  return steps;
 }
 
 }  // namespace
@@ -249,7 +261,13 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
     const std::optional<Experiment> question = fused ? fused() : std::nullopt;
     return question ? std::optional(as_run(*question, *best)) : std::nullopt;
   };
-  add_parts(*best, experiment, explanation);
+  const std::map<StepPart, Seconds> without = steps_without(*best, experiment);
+  add_parts(
+      [&](StepPart part) {
+        const auto step = without.find(part);
+        return step == without.end() ? std::nullopt : std::optional(step->second);
+      },
+      explanation);
   explain_plan({experiment, best->plan, step_of, fused_as_run}, explanation);
   return explanation;
 }

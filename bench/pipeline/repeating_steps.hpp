@@ -14,8 +14,8 @@ namespace dovetail::bench {
 // the step, or ranks that a described network tells apart.
 std::optional<planners::StepPrediction> repeating_step(const Experiment& experiment, const Plan& plan);
 
-// What `evaluate` gives by the analytic backend, without schedule, timeline, bound of the plan and arenas. None: see
-// above.
+// The result that `evaluate` gives by the analytic backend, without schedule, timeline, bound of the plan and arenas.
+// None: see above.
 std::optional<SystemResult> result_of_repeating(const Experiment& experiment, const std::string& name,
                                                 const planners::PlanChoice& choice);
 

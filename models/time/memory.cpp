@@ -171,7 +171,7 @@ std::vector<std::vector<std::span<const MemoryChange>>> lists_of_classes(const S
   return lists;
 }
 
-// Of each class.
+// Adds to the use of each class.
 void add_persistent(const Schedule& s, const Blocks& blocks, std::vector<MemoryUse>& uses) {
   for (const BlockId b : blocks.all.ids())
     if (const Tensor& t = s.tensors[blocks.all[b].first]; t.persistent)
