@@ -75,6 +75,21 @@ std::string choices_text(const planners::Planner& planner, const PlannerChoice& 
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
+// Prices and runs the schedule. The prices of a long step take as much memory as counting that of its ranks does
+// afterwards.
+void add_times(const Experiment& experiment, Backend& backend, SystemResult& result) {
+  PricedSchedule priced = price(result.schedule, experiment);
+  inject(experiment.events, priced);
+  backend.prepare(experiment);
+  result.timeline = backend.run(priced);
+  result.lower_bound = lower_bound(priced);
+  result.plan_bound = plan_bound(priced);
+  const bool launches = !priced.launch.empty();
+  priced = {};
+  result.metrics = metrics(*result.schedule, result.timeline);
+  if (launches) result.metrics.launch_bound = launch_bound(*result.schedule, result.timeline);
+}
+
 }  // namespace
 
 Evaluation::Evaluation(const Question& question, Backend& backend, planners::Evaluator ask)
@@ -223,6 +238,7 @@ planners::Outcome Evaluation::try_out(const Plan& plan) {
 
 SystemResult Evaluation::evaluate(const Candidate& candidate, const planners::PlanChoice& choice, Arenas arenas) {
   const Experiment& experiment = experiment_of(candidate.system);
+  steps_->forget_last();  // the whole step needs the room
   SystemResult result = bench::evaluate(experiment, candidate.system.name, choice, backend_, arenas);
   if (&experiment == &question_.experiment && experiment.events.empty())
     tried_.emplace_back(choice.plan, planners::Outcome{result.metrics.makespan, result.feasible});
@@ -251,14 +267,7 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   result.backend = backend.name();
   result.schedule =
       std::make_shared<const Schedule>(split_by_class(experiment, build_schedule(experiment, choice.plan)));
-  PricedSchedule priced = price(result.schedule, experiment);
-  inject(experiment.events, priced);
-  backend.prepare(experiment);
-  result.timeline = backend.run(priced);
-  result.metrics = metrics(*result.schedule, result.timeline);
-  if (!priced.launch.empty()) result.metrics.launch_bound = launch_bound(*result.schedule, result.timeline);
-  result.lower_bound = lower_bound(priced);
-  result.plan_bound = plan_bound(priced);
+  add_times(experiment, backend, result);
   result.memory = memory_use(*result.schedule, result.timeline, arenas);
   const Bytes available = experiment.cluster.device.memory;
   result.feasible = result.memory.peak <= available;

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/repeating_steps.hpp"
 #include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
@@ -29,15 +31,17 @@ struct Explained {
   const Experiment& experiment;
   const Plan& plan;
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
-  std::function<std::optional<Seconds>(StepPart)> without;  // none: the part takes no time anyway
-  FusedQuestion fused = {};                                 // with the same groups
+  FusedQuestion fused = {};  // with the same groups
 };
 
-void add_parts(const Explained& explained, Explanation& explanation) {
+// The step without the part; none: that takes no time anyway.
+using Without = std::function<std::optional<Seconds>(StepPart)>;
+
+void add_parts(const Without& step_without, Explanation& explanation) {
   constexpr double least_gain = 5e-4;  // of the step
   const Seconds step = explanation.best.metrics.makespan;
   for (const auto& [name, part] : step_part_names) {
-    const std::optional<Seconds> without = explained.without(part);
+    const std::optional<Seconds> without = step_without(part);
     if (without && *without < step * (1 - least_gain)) explanation.without.push_back({part, *without});
   }
   std::ranges::stable_sort(explanation.without, {}, &WithoutPart::step);
@@ -110,7 +114,6 @@ void add_choices_of_the_host(const Explained& explained, Explanation& explanatio
 void explain_plan(const Explained& explained, Explanation& explanation) {
   explanation.stages = explained.experiment.parallelism.pp;
   explanation.degree = std::max(explained.plan.forward_degree, explained.plan.backward_degree);
-  add_parts(explained, explanation);
   add_alternatives(explained, explanation);
   add_choices_of_the_host(explained, explanation);
 }
@@ -158,11 +161,23 @@ PricedSchedule priced_again(const SystemResult& result, const Experiment& experi
 }
 
 // By the analytic backend, whatever timed the result: steps that stand beside each other are of one backend.
-ExplainedStep timed_again(const SystemResult& result, const PricedSchedule& priced) {
-  const Timeline timeline = AnalyticBackend().run(priced);
+ExplainedStep timed_again(const SystemResult& result, const Experiment& experiment) {
+  AnalyticBackend backend;
+  if (result.backend == backend.name()) return {result.metrics, result.memory.peak};
+  const PricedSchedule priced = priced_again(result, experiment);
+  const Timeline timeline = backend.run(priced);
   ExplainedStep step{metrics(*result.schedule, timeline), result.memory.peak};
   if (!priced.launch.empty()) step.metrics.launch_bound = launch_bound(*result.schedule, timeline);
   return step;
+}
+
+// The whole step, which is built only where it does not repeat itself.
+ExplainedStep step_of(const Experiment& experiment, const Plan& plan) {
+  if (const std::optional<StepPrediction> step = repeating_step(experiment, plan))
+    return {step->metrics(), step->peak()};
+  AnalyticBackend backend;
+  const SystemResult whole = evaluate(experiment, "", {plan, {}}, backend, Arenas::LeftOut);
+  return {whole.metrics, whole.memory.peak};
 }
 
 // The fastest other result whose plan or groups are not those of the best one.
@@ -175,6 +190,34 @@ const SystemResult* next_best(const Report& report, const SystemResult& best) {
     if (next == nullptr || result.metrics.makespan < next->metrics.makespan) next = &result;
   }
   return next;
+}
+
+std::optional<Seconds> whole_without(StepPart part, const SystemResult& result, const Experiment& experiment) {
+  PricedSchedule priced = priced_again(result, experiment);
+  if (!make_free(part, priced)) return std::nullopt;
+  std::vector<double> scratch;
+  return analytic_makespan(priced, scratch);
+}
+
+// The step without each part that takes time, told by few of its micro-batches where these repeat themselves still.
+std::map<StepPart, Seconds> steps_without(const SystemResult& result, const Experiment& experiment) {
+  std::map<StepPart, Seconds> steps;
+  std::vector<StepPart> untold;
+  {  // the few make room before anything is priced whole
+    const std::optional<StepPrediction> few = repeating_step(experiment, result.plan);
+    for (const auto& [name, part] : step_part_names) {
+      bool any = !few;
+      const auto time =
+          few ? few->time_if([&](PricedSchedule& priced) { any = make_free(part, priced); }) : std::nullopt;
+      if (any && time)
+        steps[part] = *time;
+      else if (any)
+        untold.push_back(part);
+    }
+  }
+  for (const StepPart part : untold)
+    if (const std::optional<Seconds> step = whole_without(part, result, experiment)) steps[part] = *step;
+  return steps;
 }
 
 }  // namespace
@@ -204,24 +247,13 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
   if (best == nullptr && !report.results.empty()) best = &report.results.front();
   if (best == nullptr || best->schedule == nullptr || !is_by_costs(*best)) return std::nullopt;
   const Experiment experiment = as_run(report.experiment, *best);
-  AnalyticBackend backend;
-  const auto step = [&](const Experiment& e, const Plan& plan) {
-    const SystemResult other = evaluate(e, best->system, {plan, {}}, backend, Arenas::LeftOut);
-    return ExplainedStep{other.metrics, other.memory.peak};
-  };
-  const PricedSchedule priced = priced_again(*best, experiment);
-  const auto without = [&](StepPart part) -> std::optional<Seconds> {
-    PricedSchedule other = priced;
-    std::vector<double> scratch;
-    return make_free(part, other) ? std::optional(analytic_makespan(other, scratch)) : std::nullopt;
-  };
   Explanation explanation;
   explanation.name = best->system;
   explanation.limit = experiment.cluster.device.memory;
-  if (best->backend != backend.name()) explanation.reported = best->metrics.makespan;
-  explanation.best = timed_again(*best, priced);
+  if (best->backend != AnalyticBackend().name()) explanation.reported = best->metrics.makespan;
+  explanation.best = timed_again(*best, experiment);
   if (const SystemResult* next = next_best(report, *best); next != nullptr && best->feasible) {
-    explanation.next = {next->system, timed_again(*next, priced_again(*next, as_run(report.experiment, *next))),
+    explanation.next = {next->system, timed_again(*next, as_run(report.experiment, *next)),
                         changes(next->plan, best->plan)};
     explanation.next->tied = !surely_slower(next->metrics.makespan, next->range, best->metrics.makespan, best->range);
   }
@@ -229,7 +261,14 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
     const std::optional<Experiment> question = fused ? fused() : std::nullopt;
     return question ? std::optional(as_run(*question, *best)) : std::nullopt;
   };
-  explain_plan({experiment, best->plan, step, without, fused_as_run}, explanation);
+  const std::map<StepPart, Seconds> without = steps_without(*best, experiment);
+  add_parts(
+      [&](StepPart part) {
+        const auto step = without.find(part);
+        return step == without.end() ? std::nullopt : std::optional(step->second);
+      },
+      explanation);
+  explain_plan({experiment, best->plan, step_of, fused_as_run}, explanation);
   return explanation;
 }
 
@@ -261,7 +300,8 @@ Explanation explain(const Experiment& question, Bytes limit, const std::vector<L
     const std::optional<Experiment> other = fused ? fused() : std::nullopt;
     return other ? std::optional(with_layout(*other, first.layout)) : std::nullopt;
   };
-  explain_plan({experiment, first.plan, step, without, fused_laid_out}, explanation);
+  add_parts(without, explanation);
+  explain_plan({experiment, first.plan, step, fused_laid_out}, explanation);
   return explanation;
 }
 

@@ -13,6 +13,10 @@ from scale import ROOT, least, machine, run
 ON_H100 = "--cluster dgx-h100 --nodes"
 QWEN = f"{ON_H100} 32 --model qwen3-235b-a22b --set workload.batch=16 --set plan.micro_batches=16"
 
+GPT_1T = (f"--cluster dgx-a100-40gb --nodes 64 --model {ROOT}/data/steps/models/megatron-gpt-1t.json --set workload.extent=model --set tp=8 "
+          "--set pp=64 --set plan.pipeline_schedule=1f1b --set mbs=1 --set gbs=512 --set plan.recompute=mp_gather")
+PUBLISHED = ",".join(sorted(path.stem for path in (ROOT / "data/systems").glob("*.json") if path.stem != "dovetail"))
+
 
 def flows(nodes):
     """An MoE layer whose experts lie on all GPUs."""
@@ -29,6 +33,10 @@ QUESTIONS = [
     ("its plan, 16 micro-batches", f"plan {QWEN} --system dovetail", 1, 200),
     ("the same with 8 stages", f"plan {QWEN} --system dovetail --set parallelism.pp=8", 1, 200),
     ("plan of DeepSeek-V3, 256 H100, 8 stages", f"plan {ON_H100} 32 --model deepseek-v3 --system dovetail --set parallelism.pp=8", 1, 200),
+    ("Qwen3-235B, 256 H100, 512 micro-batches, explained", "simulate --experiment qwen3-235b-a22b-256-h100 --system megatron_lm --format json", 10, 500),
+    ("DeepSeek-V3, 1,024 H100, 256 micro-batches, explained", "simulate --experiment deepseek-v3-1024-h100 --system megatron_lm --format json", 10, 500),
+    ("GPT 1T, 64 stages, 512 micro-batches, explained", f"simulate {GPT_1T} --system megatron_lm --format json", 10, 500),
+    ("17 systems on Qwen3-235B, 8 stages", f"compare {QWEN} --set parallelism.pp=8 --systems {PUBLISHED}", 5, 0),
     ("messages of an MoE layer on 128 GPUs", flows(16), .3, 500),
     ("messages of an MoE layer on 1,024 GPUs", flows(128), 30, 500),
     ("tune Qwen3-30B, 16 H100", f"tune {ON_H100} 2 --model qwen3-30b-a3b --global-batch 128 --sequence 4096", 5, 500),

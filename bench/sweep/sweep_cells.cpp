@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/repeating_steps.hpp"
 #include "bench/sweep/sweep_line.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
@@ -66,7 +67,7 @@ std::string SweepCells::line(std::int64_t cell) {
   Json json{{"cell", cell}, {"system", grid_.systems[at]}, {"values", point.values}};
   try {
     Evaluation& evaluation = ask(point.request);
-    const SystemResult result = evaluation.evaluate(systems_[at], evaluation.choose(systems_[at]), Arenas::LeftOut);
+    const SystemResult result = result_of(systems_[at], evaluation);
     json.update(outcome(result));
     if (const auto mfu = throughput(question_.experiment, result.metrics).mfu) json["mfu"] = *mfu;
     add_interval(result, json);
@@ -79,6 +80,16 @@ std::string SweepCells::line(std::int64_t cell) {
     json["refused"] = fmt::format("{}{}", a_bug, error.what());
   }
   return json.dump();
+}
+
+// Intervals are drawn with the whole step.
+SystemResult SweepCells::result_of(const Candidate& system, Evaluation& evaluation) const {
+  const planners::PlanChoice choice = evaluation.choose(system);
+  if (grid_.draws == 0 && find_backend(backend_->name())->planners_model)
+    if (std::optional<SystemResult> result =
+            result_of_repeating(evaluation.experiment_of(system.system), system.system.name, choice))
+      return *std::move(result);
+  return evaluation.evaluate(system, choice, Arenas::LeftOut);
 }
 
 void SweepCells::add_interval(const SystemResult& result, Json& json) const {

@@ -27,6 +27,7 @@ class SweepCells {
  private:
   using Parts = std::pair<ExperimentRequest, ExperimentParts>;
 
+  SystemResult result_of(const Candidate& system, Evaluation& evaluation) const;
   Evaluation& ask(const ExperimentRequest& request);
   const ExperimentParts& parts_of(const ExperimentRequest& request);
   void add_interval(const SystemResult& result, nlohmann::ordered_json& json) const;

@@ -59,7 +59,7 @@ void KernelFit::add(const PricedSchedule& priced, const OpWork& work, Bytes elem
   for (const OpId i : s.ops.ids()) {
     if (work.held[i] || work.times[i] <= Seconds(0)) continue;
     if (s.ops[i].kernel() != nullptr) add_kernel(priced, i, work.times[i], work.alone[i], element);
-    const auto* const copy = std::get_if<CopyWork>(&s.ops[i].work);
+    const auto* const copy = std::get_if<CopyWork>(&*s.ops[i].work);
     if (copy == nullptr) continue;
     std::vector<CopySize>& sizes = work.alone[i] ? copies_alone_ : copies_beside_;
     auto size = std::ranges::find(sizes, copy->bytes, &CopySize::bytes);

@@ -67,7 +67,7 @@ void require_executable(const Schedule& s) {
 }
 
 bool communicates(const Op& op) {
-  return op.collective() != Collective::None || std::holds_alternative<CopyWork>(op.work) ||
+  return op.collective() != Collective::None || std::holds_alternative<CopyWork>(*op.work) ||
          op.kind == OpKind::StageReceive;
 }
 

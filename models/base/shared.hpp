@@ -2,7 +2,9 @@
 // A value that many copies share until one of them changes it. T may be incomplete where it is only copied and passed
 // on, so a header that holds a Shared<T> need not include the one that defines T.
 #pragma once
+#include <concepts>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace dovetail {
@@ -12,6 +14,10 @@ class Shared {
  public:
   Shared() = default;                                                 // holds a default T
   Shared(T value) : value_(std::make_shared<T>(std::move(value))) {}  // NOLINT(google-explicit-constructor)
+  template <class Value>
+  requires(!std::same_as<std::remove_cvref_t<Value>, Shared> && std::convertible_to<Value, T>)
+      Shared(Value&& value)  // NOLINT(google-explicit-constructor)
+      : value_(std::make_shared<T>(std::forward<Value>(value))) {}
 
   const T& operator*() const {
     static const T none{};

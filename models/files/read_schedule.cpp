@@ -128,18 +128,35 @@ Experiment read_question(const JsonReader& root) {
   return e;
 }
 
-RowRange read_range(const JsonReader& reader) {
-  const auto bounds = reader.elements();
+std::vector<JsonReader> read_bounds(const JsonReader& reader) {
+  auto bounds = reader.elements();
   if (bounds.size() != 2) reader.fail("expected [first, last)");
+  return bounds;
+}
+
+RowRange read_range(const JsonReader& reader) {
+  const std::vector<JsonReader> bounds = read_bounds(reader);
   return {bounds[0].long_integer(), bounds[1].long_integer()};
 }
 
+PlaceRange read_place_range(const JsonReader& reader) {
+  const std::vector<JsonReader> bounds = read_bounds(reader);
+  return {bounds[0].integer(), bounds[1].integer()};
+}
+
+// All but its rows.
 StepPlace read_place(const JsonReader& r) {
   const auto small = [&](std::string_view key, int least) {
     return static_cast<std::int16_t>(r.integer(key, least, small_max));
   };
-  return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),        small("step", -1),
-          small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers")), r.boolean_or("recomputed", false)};
+  return {small("layer", 0),
+          small("micro_batch", 0),
+          small("chunk", -1),
+          small("step", -1),
+          small("expert", -1),
+          {},
+          read_place_range(r.at("peers")),
+          r.boolean_or("recomputed", false)};
 }
 
 Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier) {
@@ -151,6 +168,7 @@ Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier
   t.place = r.enumeration("place", place_names);
   t.rank_class = static_cast<std::int16_t>(r.integer("rank_class", 0, static_cast<int>(classes) - 1));
   static_cast<StepPlace&>(t) = read_place(r);
+  t.rows = read_place_range(r.at("rows"));
   t.buffer = TensorId(r.integer("buffer", -1, static_cast<int>(earlier) - 1));
   t.elements = r.long_integer("elements", 1);
   return t;
@@ -249,7 +267,9 @@ Op read_op(const JsonReader& r, Schedule& s) {
   constexpr Role sums = TensorKind::DenseGradients | TensorKind::ReplicatedGradients | TensorKind::SharedGradient;
   const auto is_sum = [&](TensorId t) { return sums.covers(s.tensors[t]); };
   if (op.kind == OpKind::ParameterAllGather || std::ranges::any_of(s.writes_of(op), is_sum))
-    std::swap(op.rows, op.gradients);  // one word of the file for both
+    op.gradients = read_range(r.at("rows"));  // one word of the file for both
+  else
+    op.rows = read_place_range(r.at("rows"));
   if (const auto fault = operand_fault(s, op)) r.fail(*fault);
   return op;
 }

@@ -67,7 +67,7 @@ Json tensor_json(const Tensor& t) {
 Json work_json(const Op& op) {
   const KernelWork k = op.kernel() == nullptr ? KernelWork{} : *op.kernel();
   const ExchangeWork e = op.exchange() == nullptr ? ExchangeWork{} : *op.exchange();
-  const auto* copy = std::get_if<CopyWork>(&op.work);
+  const auto* copy = std::get_if<CopyWork>(&*op.work);
   const ProfiledWork* profiled = op.profiled();
   Json json{{"flops", k.flops.value()},
             {"gemms", k.gemms},
@@ -83,7 +83,7 @@ Json work_json(const Op& op) {
             {"message_bytes", e.message.value()},
             {"steps", span_json(e.steps)},
             {"host_traffic_bytes", copy == nullptr ? 0.0 : copy->bytes.value()},
-            {"host_waits", std::holds_alternative<HostWait>(op.work)},
+            {"host_waits", std::holds_alternative<HostWait>(*op.work)},
             {"profiled", profiled == nullptr ? "no" : name_in(profiled_names, profiled->module)},
             {"profiled_size", profiled == nullptr ? 0 : profiled->size}};
   if (k.elsewhere > 0) json["elsewhere"] = k.elsewhere;
@@ -110,7 +110,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
             {"chunk", op.chunk},
             {"step", op.step},
             {"expert", op.expert},
-            {"rows", range_json(op.gradients.size() > 0 ? op.gradients : op.rows)},
+            {"rows", range_json(op.gradients.size() > 0 ? op.gradients : RowRange(op.rows))},
             {"peers", range_json(op.peers)},
             {"work", work_json(op)},
             {"dependencies", s.dependencies_of(op)},

@@ -88,7 +88,7 @@ NetworkLoad::NetworkLoad(const Experiment& e, const Schedule& schedule, FoldedNe
 }
 
 Work NetworkLoad::work(const Op& op) const {
-  return routed_ ? routed_->work(op, network_.representative(s_.class_of(op))) : op.work;
+  return routed_ ? routed_->work(op, network_.representative(s_.class_of(op))) : *op.work;
 }
 
 std::vector<std::string> NetworkLoad::resources() const {

@@ -96,7 +96,7 @@ double RoutedRows::arrived(const StepPlace& place, int owner) const {
 // The share of the capacity's rows that a grouped kernel computes: each expert's own ones from all ranks that share it,
 // in whole tiles.
 double RoutedRows::computed(const StepPlace& at, int owner) const {
-  const RowRange rows = at.rows.size() == 0 ? RowRange{0, capacity_} : at.rows;
+  const RowRange rows = at.rows.size() == 0 ? RowRange{0, capacity_} : RowRange(at.rows);
   const auto tiles = [&](std::int64_t count) { return (count + tile_ - 1) / tile_ * tile_; };
   Loads own(static_cast<std::size_t>(experts_));
   const auto add = [&](int source, std::int64_t times) {
@@ -198,7 +198,7 @@ double RoutedRows::held(const Tensor& tensor) const {
 }
 
 Work RoutedRows::shared(const Op& op, double share) {
-  Work work = op.work;
+  Work work = *op.work;
   if (share == 1) return work;
   if (auto* exchange = std::get_if<ExchangeWork>(&work)) exchange->message = exchange->message * share;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
@@ -212,7 +212,7 @@ Work RoutedRows::shared(const Op& op, double share) {
 }
 
 Work RoutedRows::relayed(const Op& op, const TokenCopies::Load& load) {
-  Work work = op.work;
+  Work work = *op.work;
   auto& exchange = std::get<ExchangeWork>(work);
   exchange.message = load.rows;
   exchange.to_nodes = load.network;

@@ -94,7 +94,7 @@ TokenCopies::Draw TokenCopies::draw_of(const StepPlace& place, int rank) const {
           group_.size,
           node_,
           capacity_,
-          place.rows.size() == 0 ? all : place.rows,
+          place.rows.size() == 0 ? all : RowRange(place.rows),
           uniform_};
 }
 

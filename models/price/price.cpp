@@ -56,20 +56,21 @@ class Pricer {
   PricedSchedule price() {
     p_.fixed.reserve(s_.ops.size());
     p_.duration.reserve(s_.ops.size());
-    p_.demands.reserve(s_.ops.size() * (contention_.empty() ? 1 : interference_class_names.size()));
-    p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     std::optional<RoutedRows> routed;  // the ranks that have most rows, since the others wait for them
     if (network_ == nullptr && s_.routed) routed.emplace(e_, s_);
+    const bool shares_lists = network_ == nullptr && !s_.copies.empty();
+    if (shares_lists) p_.lists.reserve(s_.ops.size());
     const auto price_until = [&](OpId end) {
       for (OpId i(p_.duration.size()); i < end; ++i) {
         price(s_.ops[i], routed);
         p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
+        if (shares_lists) p_.lists.push_back(static_cast<std::int32_t>(p_.first_demand.size()) - 2);
       }
     };
     for (const OpCopies& copies : s_.copies) {
       price_until(copies.first);
-      if (network_ == nullptr) price_again(copies);
+      if (shares_lists) price_again(copies);
     }
     price_until(OpId(s_.ops.size()));
     return std::move(p_);
@@ -89,11 +90,7 @@ class Pricer {
     for (OpId i = copies.original; i < copies.original + copies.count; ++i) {
       p_.fixed.push_back(p_.fixed[i]);
       p_.duration.push_back(p_.duration[i]);
-      for (std::int32_t d = p_.first_demand[static_cast<std::size_t>(i)],
-                        end = p_.first_demand[static_cast<std::size_t>(i) + 1];
-           d < end; ++d)
-        p_.demands.push_back(Demand(p_.demands[static_cast<std::size_t>(d)]));
-      p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
+      p_.lists.push_back(p_.lists[static_cast<std::size_t>(i)]);
     }
   }
 
@@ -128,7 +125,7 @@ class Pricer {
                             const auto& host = e_.calibration->host;
                             add_kernel(op, {host ? host->pace * host->profile.wait : gemm_.alpha, {}});
                           }},
-               op.work);
+               *op.work);
   }
 
   // Kernels and the copies of an all-to-all; what an exchange reads and writes is its flows' (see network_load.hpp).

@@ -47,18 +47,27 @@ class PricedSchedule {
   IdVector<OpId, Seconds> duration;  // per op: while nothing runs but it and what shares its activities
   IdVector<OpId, Seconds> launch;    // per op: what the host takes to issue it (below); empty: none takes any
   std::vector<Demand> demands;
-  std::vector<std::int32_t> first_demand;    // by activity, size activities + 1
+  std::vector<std::int32_t> first_demand;    // by list of demands, size lists + 1
+  std::vector<std::int32_t> lists;           // by activity: which of those; empty: activity i has list i
   std::vector<ActivityId> activities;        // of one op after the other; empty: op i has activity i alone
   std::vector<std::int32_t> first_activity;  // size ops + 1, or empty
   std::vector<SpeedChange> speed_changes;    // by time
   bool contended = false;                    // durations do not say it all: see contention.hpp
 
   std::span<const Demand> demands_of(ActivityId activity) const {
-    const auto i = static_cast<std::size_t>(activity);
+    const std::size_t i = list_of(activity);
+    return {demands.data() + first_demand[i], demands.data() + first_demand[i + 1]};
+  }
+  // The same to change, for all activities that share the list.
+  std::span<Demand> demands_of(ActivityId activity) {
+    const std::size_t i = list_of(activity);
     return {demands.data() + first_demand[i], demands.data() + first_demand[i + 1]};
   }
 
-  std::size_t activity_count() const { return first_demand.empty() ? 0 : first_demand.size() - 1; }
+  std::size_t activity_count() const {
+    if (!lists.empty()) return lists.size();
+    return first_demand.empty() ? 0 : first_demand.size() - 1;
+  }
 
   // If first_activity is empty, each op has one activity, which has the op's number.
   static ActivityId only_activity(OpId op) { return ActivityId(std::int32_t{op}); }
@@ -79,6 +88,12 @@ class PricedSchedule {
     for_each_activity(op, [&](ActivityId activity) {
       for (const Demand& demand : demands_of(activity)) visit(demand);
     });
+  }
+
+ private:
+  std::size_t list_of(ActivityId activity) const {
+    const auto i = static_cast<std::size_t>(activity);
+    return lists.empty() ? i : static_cast<std::size_t>(lists[i]);
   }
 };
 

@@ -35,7 +35,7 @@ class SizesUsed {
           Overloaded{[&](const KernelWork& work) { use(work); }, [&](const ExchangeWork& work) { use(work); },
                      [&](const CopyWork& work) { use("copies to the host", find_copy(*e_.calibration), work.bytes); },
                      [](const auto&) {}},
-          op.work);
+          *op.work);
     return std::move(notes_);
   }
 

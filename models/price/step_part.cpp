@@ -67,9 +67,7 @@ bool make_free(StepPart part, PricedSchedule& priced) {
     any = any || priced.duration[op] > Seconds(0);
     priced.fixed[op] = priced.duration[op] = Seconds(0);
     priced.for_each_activity(op, [&](ActivityId activity) {
-      const auto i = static_cast<std::size_t>(activity);
-      for (std::int32_t d = priced.first_demand[i]; d < priced.first_demand[i + 1]; ++d)
-        priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);
+      for (Demand& demand : priced.demands_of(activity)) demand.seconds = Seconds(0);
     });
   }
   return any;

@@ -11,6 +11,7 @@ PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Secon
   result.duration = std::move(durations);
   result.launch = {};
   result.demands.clear();
+  result.lists.clear();
   result.first_demand.assign(result.duration.size() + 1, 0);
   result.activities.clear();
   result.first_activity.clear();
@@ -24,9 +25,7 @@ PricedSchedule without_cost_of(PricedSchedule priced, const std::function<bool(O
     if (!free(priced.schedule->ops[op].kind)) continue;
     priced.fixed[op] = priced.duration[op] = Seconds(0);
     priced.for_each_activity(op, [&](ActivityId activity) {
-      const auto a = static_cast<std::size_t>(activity);
-      for (auto d = priced.first_demand[a]; d < priced.first_demand[a + 1]; ++d)
-        priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);
+      for (Demand& demand : priced.demands_of(activity)) demand.seconds = Seconds(0);
     });
   }
   return priced;

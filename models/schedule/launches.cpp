@@ -20,7 +20,7 @@ int launches_of(const Op& op) {
   return std::visit(Overloaded{[&](const KernelWork& work) { return work.gemms + small_kernels(op) - work.elsewhere; },
                                [](const ProfiledWork&) { return 1; }, [](const ExchangeWork&) { return 1; },
                                [](const CopyWork&) { return 1; }, [](HostWait) { return 0; }},
-                    op.work);
+                    *op.work);
 }
 
 bool is_captured(Graphs graphs, OpKind kind) {

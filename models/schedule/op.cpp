@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/schedule/op_table.hpp"
 
@@ -20,6 +21,12 @@ std::string indexed(std::string_view prefix, std::string_view name, const StepPl
 }
 
 }  // namespace
+
+PlaceRange::PlaceRange(RowRange range)
+    : first(static_cast<std::int32_t>(range.first)), last(static_cast<std::int32_t>(range.last)) {
+  if (first != range.first || last != range.last)
+    throw InputError(fmt::format("{} rows of an expert, expected fewer than 2,147,483,648", range.last));
+}
 
 std::string to_string(const Tensor& tensor) {
   const std::string text = indexed(tensor.recomputed ? "r_"

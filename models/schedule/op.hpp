@@ -9,6 +9,7 @@
 
 #include "models/base/dtype.hpp"
 #include "models/base/id.hpp"
+#include "models/base/shared.hpp"
 #include "models/base/units.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_kind.hpp"
@@ -49,6 +50,18 @@ inline constexpr Names<StreamKind, 10> stream_kind_names{{{"compute", StreamKind
 enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
 inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};
 
+// A RowRange in half the bytes: a long step has millions of ops and tensors.
+struct PlaceRange {
+  std::int32_t first = 0, last = 0;
+
+  PlaceRange() = default;
+  PlaceRange(RowRange range);  // throws InputError for rows beyond 2^31
+  PlaceRange(std::int64_t first_row, std::int64_t last_row) : PlaceRange(RowRange{first_row, last_row}) {}
+  operator RowRange() const { return {first, last}; }
+  std::int64_t size() const { return last - first; }
+  friend bool operator==(PlaceRange, PlaceRange) = default;
+};
+
 // The place in the step at which an op works or a tensor is made.
 struct StepPlace {
   std::int16_t layer = 0;
@@ -56,8 +69,8 @@ struct StepPlace {
   std::int16_t chunk = -1;   // -1: not chunked
   std::int16_t step = -1;    // of a collective in several steps
   std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
-  RowRange rows;             // capacity rows of a chunk
-  RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
+  PlaceRange rows;           // capacity rows of a chunk
+  PlaceRange peers;          // with split peers: offsets of the ranks it is for; else empty
   bool recomputed = false;   // once more, in the backward pass (plan.recompute)
 };
 
@@ -85,16 +98,16 @@ struct Op : StepPlace {
   // Elements of Dense- or ReplicatedGradients that it writes or sums; of the weights, one tensor after another, that it
   // gathers; else empty.
   RowRange gradients;
-  Work work;
+  Shared<Work> work;  // that of all micro-batches alike
   Span dependencies, reads, writes;
 
-  Phase pass() const { return recomputed ? Phase::Backward : phase; }          // in which it runs
-  const KernelWork* kernel() const { return std::get_if<KernelWork>(&work); }  // null: the work is of another kind
-  const ProfiledWork* profiled() const { return std::get_if<ProfiledWork>(&work); }  // the same
-  const ExchangeWork* exchange() const { return std::get_if<ExchangeWork>(&work); }  // the same
+  Phase pass() const { return recomputed ? Phase::Backward : phase; }           // in which it runs
+  const KernelWork* kernel() const { return std::get_if<KernelWork>(&*work); }  // null: the work is of another kind
+  const ProfiledWork* profiled() const { return std::get_if<ProfiledWork>(&*work); }  // the same
+  const ExchangeWork* exchange() const { return std::get_if<ExchangeWork>(&*work); }  // the same
   // None where the op is no exchange, and for the exchanges that have no collective.
   Collective collective() const { return exchange() == nullptr ? Collective::None : exchange()->collective; }
-  GroupKind group() const { return std::get<ExchangeWork>(work).group; }  // of an exchange only
+  GroupKind group() const { return std::get<ExchangeWork>(*work).group; }  // of an exchange only
   // Sums for reports: 0 where the work has no such part.
   Flops flops() const { return kernel() == nullptr ? Flops() : kernel()->flops; }
   Bytes message() const { return exchange() == nullptr ? Bytes() : exchange()->message; }

@@ -29,7 +29,7 @@ Seconds sweep(const PricedSchedule& priced, std::vector<double>& finish, After a
     finish[i] = stream_free[op.stream] = end;
     makespan = std::max(makespan, end);
     if constexpr (launches)
-      if (std::holds_alternative<HostWait>(op.work)) host[s.class_of(op)] = std::max(host[s.class_of(op)], end);
+      if (std::holds_alternative<HostWait>(*op.work)) host[s.class_of(op)] = std::max(host[s.class_of(op)], end);
     after(i, start, end);
   }
   return Seconds(makespan);

@@ -8,6 +8,8 @@ namespace dovetail {
 Blocks memory_blocks(const Schedule& schedule) {
   Blocks blocks;
   blocks.of_tensor.reserve(schedule.tensors.size());
+  blocks.all.reserve(static_cast<std::size_t>(
+      std::ranges::count_if(schedule.tensors, [](const Tensor& t) { return !t.buffer.exists(); })));
   for (const TensorId i : schedule.tensors.ids()) {
     const Tensor& t = schedule.tensors[i];
     blocks.of_tensor.push_back(t.buffer.exists() ? blocks.of_tensor[t.buffer] : blocks.all.add({i, 0, Bytes(0)}));

@@ -13,7 +13,7 @@ HostClock::HostClock(const PricedSchedule& priced) : launch_(&priced.launch), is
     const auto c = static_cast<std::size_t>(s.class_of(s.ops[op]));
     (last[c].exists() ? order.next[last[c]] : first[c]) = op;
     last[c] = op;
-    order.waits[op] = std::holds_alternative<HostWait>(s.ops[op].work);
+    order.waits[op] = std::holds_alternative<HostWait>(*s.ops[op].work);
   }
   order_ = std::make_shared<const Order>(std::move(order));
   for (const OpId op : first) issue_from(op, Seconds(0));

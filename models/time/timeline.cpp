@@ -32,6 +32,9 @@ struct Change {
 };
 IdVector<StreamId, std::vector<Change>> changes_of_streams(const Schedule& s, const Timeline& timeline) {
   IdVector<StreamId, std::vector<Change>> changes(s.streams.size());
+  IdVector<StreamId, std::size_t> ops(s.streams.size());
+  for (const Op& op : s.ops) ++ops[op.stream];
+  for (const StreamId stream : s.streams.ids()) changes[stream].reserve(2 * ops[stream]);
   for (const OpId i : s.ops.ids()) {
     const StreamKind kind = stream_kind(s, s.ops[i]);
     if (kind == StreamKind::Copy) continue;
@@ -134,7 +137,9 @@ Seconds plan_bound(const PricedSchedule& priced) {
 
 Seconds lower_bound(const PricedSchedule& priced) {
   std::vector<double> busy(priced.resources.size());
-  for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
+  for (std::size_t a = 0; a < priced.activity_count(); ++a)
+    for (const Demand& demand : priced.demands_of(ActivityId(a)))
+      busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
   return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));
 }
 

@@ -132,7 +132,7 @@ class Looking {
  private:
   // The shards of an expert may have other shapes, or none, which no calibration makes faster than the peak.
   Seconds if_sharded_otherwise(const Op& op) const {
-    const auto* kernel = std::get_if<KernelWork>(&op.work);
+    const auto* kernel = std::get_if<KernelWork>(&*op.work);
     if (stage_.parallelism.esp == 1 || entry_of(op.kind).part != OpPart::Experts || kernel == nullptr)
       return Seconds(1e300);
     const auto peak = stage_.cluster.device.peak.find(stage_.workload.products.value_or(stage_.workload.dtype));
@@ -148,7 +148,7 @@ class Looking {
       int& waits = forward ? look.waits_forward : look.waits_backward;
       (forward ? look.launches_forward : look.launches_backward) += priced.launch[i];
       if (waits == 0) priced.launch[i] = {};
-      waits += std::holds_alternative<HostWait>(op.work);
+      waits += std::holds_alternative<HostWait>(*op.work);
     }
   }
 

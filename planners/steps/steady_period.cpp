@@ -38,16 +38,22 @@ class PassOps {
 
 class Repetition {
  public:
-  Repetition(const PricedSchedule& priced, const Timeline& timeline, int lag, double share)
-      : priced_(priced), s_(*priced.schedule), timeline_(timeline), ops_(s_), lag_(lag), share_(share) {}
+  Repetition(const PricedSchedule& priced, const Timeline& timeline, int lag, double share, int earlier)
+      : priced_(priced),
+        s_(*priced.schedule),
+        timeline_(timeline),
+        ops_(s_),
+        lag_(lag),
+        share_(share),
+        earlier_(earlier) {}
 
   std::optional<SteadyPeriod> run() const {
     const int last = s_.micro_batches - 1;
-    if (last < 2 * lag_) return std::nullopt;
+    if (last < (2 + earlier_) * lag_) return std::nullopt;
     const std::vector<OpId>&after = ops_.of(0, last, true), &before = ops_.of(0, last - lag_, true);
     if (after.empty() || after.size() != before.size()) return std::nullopt;
     const Seconds end = start_of(after.back()), time = end - start_of(before.back());
-    const SteadyPeriod period{end - time, time};
+    const SteadyPeriod period{end - (1 + earlier_) * time, time};
     if (time <= Seconds(0) || !repeats(period) || !has_time_for_all(period)) return std::nullopt;
     return period;
   }
@@ -101,13 +107,14 @@ class Repetition {
   const PassOps ops_;
   const int lag_;
   const double share_;
+  const int earlier_;
 };
 
 }  // namespace
 
-std::optional<SteadyPeriod> steady_period(const PricedSchedule& priced, const Timeline& timeline, int lag,
-                                          double share) {
-  return Repetition(priced, timeline, lag, share).run();
+std::optional<SteadyPeriod> steady_period(const PricedSchedule& priced, const Timeline& timeline, int lag, double share,
+                                          int earlier) {
+  return Repetition(priced, timeline, lag, share, earlier).run();
 }
 
 }  // namespace dovetail::planners

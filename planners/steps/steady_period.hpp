@@ -14,11 +14,11 @@ struct SteadyPeriod {
   Seconds end() const { return from + time; }
 };
 
-// The period of the last `lag` micro-batches that the first stage begins before the pipeline drains. Each op that
-// starts in the last `share` of it, on whatever stage, started the period's time earlier for the micro-batch `lag`
-// before, and no stream or host has more work in a period than it takes. None: the step has not settled, or its
-// micro-batches differ.
+// The period of the last `lag` micro-batches that the first stage begins before the pipeline drains, or one that is
+// `earlier` periods before that. Each op that starts in the last `share` of it, on whatever stage, started the period's
+// time earlier for the micro-batch `lag` before, and no stream or host has more work in a period than it takes. None:
+// the step has not settled, or its micro-batches differ.
 std::optional<SteadyPeriod> steady_period(const PricedSchedule& priced, const Timeline& timeline, int lag,
-                                          double share = 1);
+                                          double share = 1, int earlier = 0);
 
 }  // namespace dovetail::planners

@@ -48,6 +48,7 @@ class StepModel {
   const PredictedStep& predicted(const Experiment& experiment, const Plan& plan);
   // The prediction itself, made again unless it is the last one.
   const StepPrediction& step(const Experiment& experiment, const Plan& plan);
+  void forget_last() { last_.reset(); }  // frees its memory
 
   long estimated() const { return estimated_; }
   long looked_at() const { return costs_.looked_at(); }  // kinds of stages that were built for estimates

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/question/capacity.hpp"
+#include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 
@@ -20,18 +22,6 @@ Lengths lengths_of(int stages, const Plan& plan) {
   const int period = std::max(2, stages), filling = stages > 1 && plan.virtual_stages == 1 ? 1 : 2;
   const int shorter = filling * period + plan.micro_batches % period;
   return {shorter, shorter + period};
-}
-
-// A step that is long enough to repeat itself before it drains, where all goes as usual: by which distance of
-// micro-batches, and in which share of that period it is steady for certain. Several laps take a period to fill.
-struct Window {
-  int micro_batches = 0, lag = 0;
-  double share = 1;
-};
-Window window_of(int stages, const Plan& plan) {
-  constexpr int steady = 4;  // the first of these waits less
-  if (plan.virtual_stages == 1) return {stages + steady, 1};
-  return {3 * stages, stages, .5 / plan.virtual_stages};
 }
 
 // Whether a short step that repeats itself tells of the whole one. An order by readiness is made for a whole step.
@@ -72,6 +62,12 @@ bool settled(const PricedSchedule& shorter, const PricedSchedule& longest, Secon
   return true;
 }
 
+Seconds end_of(const Timeline& timeline) {
+  Seconds end;
+  for (const Interval& op : timeline.ops) end = std::max(end, op.finish);
+  return end;
+}
+
 // So many times what another span has, in all that spans add up to.
 void add(Metrics& all, double times, const Metrics& span) {
   for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::backward, &Metrics::computation,
@@ -92,7 +88,7 @@ StepPrediction::Step StepPrediction::step_of(const Experiment& experiment, const
   Step step{plan.micro_batches, price_plan(experiment, plan), {}, {}};
   if (reprice) reprice(step.priced);
   step.timeline = AnalyticBackend().run(step.priced);
-  for (const Interval& op : step.timeline.ops) step.time = std::max(step.time, op.finish);
+  step.time = end_of(step.timeline);
   return step;
 }
 
@@ -104,15 +100,49 @@ StepPrediction::Step StepPrediction::part_of(const Experiment& experiment, const
   return step_of(with_fewer(experiment, plan.micro_batches, micro_batches), few, reprice);
 }
 
+// A step that is long enough to repeat itself before it drains, where all goes as usual. Several laps take a period to
+// fill, and only in a share of the next one it is steady for certain.
+StepPrediction::Window StepPrediction::shortest_window(int stages, const Plan& plan) {
+  constexpr int steady = 4;  // the first of these waits less
+  if (plan.virtual_stages == 1) return {stages + steady, 1};
+  return {3 * stages, stages, .5 / plan.virtual_stages};
+}
+
 // Tries it only where that may save more than it costs if the step has not settled.
-bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, int otherwise, const Reprice& reprice) {
+bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, const Window& window, int otherwise,
+                             const Reprice& reprice) {
   constexpr double worthwhile = .7;  // of the micro-batches that are built otherwise; by choice
-  const Window window = window_of(experiment.parallelism.pp, plan);
   if (plan.pipeline_schedule == PipelineSchedule::Gpipe || window.micro_batches > worthwhile * otherwise) return false;
   longest_ = part_of(experiment, plan, window.micro_batches, reprice);
-  period_ = steady_period(longest_.priced, longest_.timeline, window.lag, window.share);
-  if (period_) periods_ = static_cast<double>(plan.micro_batches - window.micro_batches) / window.lag;
-  return period_.has_value();
+  period_ = window.period(longest_.priced, longest_.timeline);
+  if (!period_) return false;
+  periods_ = static_cast<double>(plan.micro_batches - window.micro_batches) / window.lag;
+  window_ = window;
+  return true;
+}
+
+// A step may settle late, and in turns of several micro-batches. In a longer one a whole period is looked at that ends
+// well before the last micro-batches begin.
+std::optional<StepPrediction> StepPrediction::of_repeating(const Experiment& experiment, const Plan& plan) {
+  if (!may_repeat(plan)) return std::nullopt;
+  const int stages = experiment.parallelism.pp;
+  const Window window = shortest_window(stages, plan);
+  for (const int times : {1, 2, 4}) {
+    Window longer = times == 1 ? window : Window{times * window.micro_batches, std::max(2, stages), 1, 1};
+    longer.micro_batches += (plan.micro_batches - longer.micro_batches) % longer.lag;  // whole periods are left
+    StepPrediction step(plan.micro_batches);
+    if (step.settles(experiment, plan, longer, plan.micro_batches, {})) return step;
+  }
+  return std::nullopt;
+}
+
+std::optional<Seconds> StepPrediction::time_if(const Reprice& reprice) const {
+  PricedSchedule priced = longest_.priced;
+  reprice(priced);
+  const Timeline timeline = AnalyticBackend().run(priced);
+  const std::optional<SteadyPeriod> period = window_.period(priced, timeline);
+  if (!period) return std::nullopt;
+  return end_of(timeline) + periods_ * period->time;
 }
 
 StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice)
@@ -120,7 +150,8 @@ StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, c
   const Lengths lengths = lengths_of(experiment.parallelism.pp, plan);
   const bool by_two = may_be_shortened(plan) && lengths.shorter + lengths.longest < plan.micro_batches;
   const int otherwise = by_two ? lengths.shorter + lengths.longest : plan.micro_batches;
-  if (may_repeat(plan) && settles(experiment, plan, otherwise, reprice)) return;
+  const Window window = shortest_window(experiment.parallelism.pp, plan);
+  if (may_repeat(plan) && settles(experiment, plan, window, otherwise, reprice)) return;
   if (by_two) {
     shorter_ = part_of(experiment, plan, lengths.shorter, reprice);
     if (longest_.micro_batches != lengths.longest) longest_ = part_of(experiment, plan, lengths.longest, reprice);
@@ -154,6 +185,24 @@ std::vector<Bytes> StepPrediction::stage_peaks() const {
   const std::vector<Bytes> less = peaks_of(shorter_);
   for (std::size_t i = 0; i < peaks.size(); ++i) peaks[i] += periods_ * (peaks[i] - less[i]);
   return peaks;
+}
+
+Seconds StepPrediction::lower_bound() const {
+  const PricedSchedule& priced = longest_.priced;
+  check((period_ || periods_ == 0) && priced.first_activity.empty(), "a bound of a step that was not told by one");
+  const Schedule& s = *priced.schedule;
+  const int last = longest_.micro_batches - 1;
+  std::vector<Seconds> busy(priced.physical);
+  for (const OpId i : s.ops.ids()) {
+    const Op& op = s.ops[i];
+    const bool repeated = period_ && entry_of(op.kind).part != OpPart::StepEnd &&
+                          op.micro_batch >= last - window_.lag && op.micro_batch < last;
+    priced.for_each_demand(i, [&](const Demand& demand) {
+      const auto resource = static_cast<std::size_t>(demand.resource);
+      if (resource < priced.physical) busy[resource] += (repeated ? 1 + periods_ : 1) * demand.seconds;
+    });
+  }
+  return std::ranges::max(busy);
 }
 
 Bytes StepPrediction::peak() const {

@@ -31,10 +31,19 @@ class StepPrediction {
   // plan's micro-batches. `reprice` sees every schedule that is built; empty: nothing changes.
   StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice = {});
 
+  // The whole step, to rounding, from one of fewer micro-batches that repeats itself: it may be longer than the one
+  // that the constructor looks at. None: there is no such step.
+  static std::optional<StepPrediction> of_repeating(const Experiment& experiment, const Plan& plan);
+  // The time of such a step if its ops took something else. None: it would not repeat itself then.
+  std::optional<Seconds> time_if(const Reprice& reprice) const;
+
   Seconds time() const;
   Bytes peak() const;                      // device memory of the fullest rank
   std::vector<Bytes> stage_peaks() const;  // of each class of ranks, which are stages
-  Metrics metrics() const;                 // of the whole step; `streams` are those of the longest that was built
+  // As timeline.hpp has it, of the whole step. Only of one that repeats itself or was built whole, and without
+  // activities that ops share.
+  Seconds lower_bound() const;
+  Metrics metrics() const;  // of the whole step; `streams` are those of the longest that was built
 
   // The longest step that was built is the whole one, or one of fewer micro-batches.
   const Schedule& schedule() const { return *longest_.priced.schedule; }
@@ -48,14 +57,26 @@ class StepPrediction {
     Timeline timeline;
     Seconds time;
   };
+  // A step of so many micro-batches, and where it is steady: see steady_period().
+  struct Window {
+    int micro_batches = 0, lag = 0;
+    double share = 1;
+    int earlier = 0;
+    std::optional<SteadyPeriod> period(const PricedSchedule& priced, const Timeline& timeline) const {
+      return steady_period(priced, timeline, lag, share, earlier);
+    }
+  };
+  explicit StepPrediction(int micro_batches) : micro_batches_(micro_batches) {}
+  static Window shortest_window(int stages, const Plan& plan);
   static Step step_of(const Experiment& experiment, const Plan& plan, const Reprice& reprice);
-
   static Step part_of(const Experiment& experiment, const Plan& plan, int micro_batches, const Reprice& reprice);
-  bool settles(const Experiment& experiment, const Plan& plan, int otherwise, const Reprice& reprice);
+  bool settles(const Experiment& experiment, const Plan& plan, const Window& window, int otherwise,
+               const Reprice& reprice);
   static Metrics metrics_within(const Step& step, const SteadyPeriod& period);
 
   int micro_batches_;
   Step longest_, shorter_;              // `shorter_`: of one period less; empty where none was built
+  Window window_;                       // of the longest, where it repeats itself
   std::optional<SteadyPeriod> period_;  // of the longest, where it repeats itself already
   double periods_ = 0;                  // that the step has more than the longest
 };

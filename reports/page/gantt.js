@@ -15,6 +15,17 @@ const inkOn = (hex) => {
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1d2330" : "#ffffff";
 };
 
+// The columns of ops that the page leaves to be worked out: those of their works, and times since the stream's last op.
+function expand(timeline) {
+  for (const name of Object.keys(timeline.works)) timeline[name] = timeline.work.map((w) => timeline.works[name][w]);
+  const ended = timeline.streams.map(() => 0);
+  timeline.finish = [];
+  timeline.length.forEach((length, i) => {
+    timeline.start[i] += ended[timeline.stream[i]];
+    timeline.finish[i] = ended[timeline.stream[i]] = timeline.start[i] + length;
+  });
+}
+
 // Ops by stream in time order, and for each layer and phase when it ran; once per timeline.
 function indexed(timeline) {
   if (timeline.rows) return timeline;
@@ -155,6 +166,7 @@ function zoom(factor, at = (view.from + view.to) / 2) {
 }
 function choose(value) {
   view.shown = value === "all" ? data.timelines.map((_, i) => i) : [Number(value)];
+  byId("timeline-note").textContent = groups().map((t) => t.note).find((note) => note) || "";
   view.length = Math.max(...groups().map((t) => t.length_s)) * 1e9 || 1;
   if (value === "all")
     show(0, view.length);
@@ -267,6 +279,7 @@ function connect(canvas) {
 }
 
 function startTimeline() {
+  data.timelines.forEach(expand);
   if (data.timelines.length === 0) return void (byId("timeline-section").hidden = true);
   const select = byId("timeline-system");
   data.timelines.forEach((t, i) => select.append(element("option", {value: i}, t.name)));

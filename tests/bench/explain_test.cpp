@@ -5,7 +5,9 @@
 #include <catch2/catch.hpp>
 
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/repeating_steps.hpp"
 #include "bench/pipeline/tune.hpp"
+#include "models/price/price.hpp"
 #include "models/results/ranking.hpp"
 #include "models/time/analytic_backend.hpp"
 
@@ -66,6 +68,54 @@ TEST_CASE("explain: other choices are those plans evaluated") {
   uncut.backward_degrees.clear();
   CHECK(alternative(explanation, OtherChoice::KeepRows)->step.metrics.makespan.value() == Approx(step_of(kept)));
   CHECK(alternative(explanation, OtherChoice::Uncut)->step.metrics.makespan.value() == Approx(step_of(uncut)));
+}
+
+TEST_CASE("explain: a step that repeats itself is told by few of its micro-batches, as the whole steps are") {
+  Options options;
+  options.request.cluster = "dgx-h100";
+  options.request.nodes = 1;
+  options.request.model = "qwen3-30b-a3b";
+  options.request.set = {"workload.layers=4", "workload.batch=48", "plan.micro_batches=48", "parallelism.pp=2"};
+  options.systems = {"megatron_lm"};
+  const Question question = load_question(options);
+  const Experiment& e = question.experiment;
+  AnalyticBackend backend;
+  Evaluation evaluation(question, backend);
+  const planners::PlanChoice choice = evaluation.choose(question.candidates.front());
+  Report report{"simulate", e, {}, {}, {}, {}};
+  report.results = {evaluation.evaluate(question.candidates.front(), choice)};
+  const SystemResult& whole = report.results.front();
+
+  const std::optional<planners::StepPrediction> few = repeating_step(e, choice.plan);
+  REQUIRE(few);
+  CHECK(2 * few->built() < 48);
+  const std::optional<SystemResult> told = result_of_repeating(e, whole.system, choice);
+  REQUIRE(told);
+  const auto same = [](auto a, auto b) { CHECK(a.value() == Approx(b.value()).epsilon(1e-9)); };
+  same(told->metrics.makespan, whole.metrics.makespan);
+  same(told->metrics.forward, whole.metrics.forward);
+  same(told->metrics.exposed_communication, whole.metrics.exposed_communication);
+  same(told->metrics.launch_bound, whole.metrics.launch_bound);
+  same(told->lower_bound, whole.lower_bound);
+  same(told->memory.peak, whole.memory.peak);
+
+  const Explanation explanation = *explain(report);
+  CHECK(explanation.best.metrics.makespan == whole.metrics.makespan);
+  const Alternative* more = alternative(explanation, OtherChoice::MoreMicroBatches);
+  REQUIRE(more != nullptr);
+  Plan twice = choice.plan;
+  twice.micro_batches *= 2;
+  const SystemResult longer = evaluate(planners::with_fewer(e, 48, 96), "", {twice, {}}, backend);
+  same(more->step.metrics.makespan, longer.metrics.makespan);
+  same(more->step.metrics.waiting, longer.metrics.waiting);
+  same(more->step.peak, longer.memory.peak);
+  REQUIRE(explanation.without.size() > 2);
+  for (const WithoutPart& without : explanation.without) {
+    PricedSchedule priced = price(whole.schedule, e);
+    make_free(without.part, priced);
+    std::vector<double> scratch;
+    same(without.step, analytic_makespan(priced, scratch));
+  }
 }
 
 TEST_CASE("explain: where the host limits, what graphs, larger micro-batches and fused kernels would gain") {

@@ -140,7 +140,7 @@ TEST_CASE("Copies to and from the host have one cost by their bytes; held ones h
               IdVector<OpId, bool>(ops, true)};
   double kilobytes = 0;
   for (const OpId i : work.times.ids())
-    if (auto* copy = std::get_if<CopyWork>(&schedule.ops[i].work)) {
+    if (auto* copy = std::get_if<CopyWork>(&schedule.ops[i].work.edit())) {
       copy->bytes = Bytes(1e3 * ++kilobytes);
       work.held[i] = false;
       work.times[i] = Seconds(1e-5) + copy->bytes * SecondsPerByte(2e-8);

@@ -53,7 +53,7 @@ void check_issued(const PricedSchedule& priced, const Timeline& timeline, Second
     clock += priced.launch[i];
     INFO("op " << i << " is issued at " << clock.value() << " and begins at " << timeline.ops[i].start.value());
     CHECK(timeline.ops[i].start + slack >= clock);
-    if (std::holds_alternative<HostWait>(s.ops[i].work)) clock = std::max(clock, timeline.ops[i].finish);
+    if (std::holds_alternative<HostWait>(*s.ops[i].work)) clock = std::max(clock, timeline.ops[i].finish);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/price/build_schedule.hpp"
+#include "models/price/step_part.hpp"
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -97,6 +98,40 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
   CHECK(5 * shortened > 2 * seeds);
   CHECK(5 * repeating > seeds);
   CHECK(offloading > seeds / 20);
+}
+
+TEST_CASE("A step that repeats itself is told to rounding, also if a part of it took no time") {
+  const int seeds = test::cases(60);
+  int repeating = 0, free = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    test::Random random(static_cast<unsigned>(seed));
+    const auto [e, plan] = in_deep_pipeline(random, false);
+    const std::optional<StepPrediction> step = StepPrediction::of_repeating(e, plan);
+    if (!step) continue;
+    ++repeating;
+    INFO("seed " << seed << ": built " << step->built() << ", " << test::describe(e, plan));
+    CHECK(step->built() < plan.micro_batches);
+    const Whole whole = whole_step(e, plan);
+    CHECK(step->time() / whole.time == Approx(1).epsilon(1e-7));
+    CHECK(step->peak() / whole.peak == Approx(1).epsilon(1e-7));
+    CHECK(step->lower_bound() / lower_bound(price_plan(e, plan)) == Approx(1).epsilon(1e-7));
+    const Metrics metrics = step->metrics();
+    for (const auto part : {&Metrics::makespan, &Metrics::exposed_communication, &Metrics::waiting,
+                            &Metrics::computation, &Metrics::hidden})
+      CHECK((metrics.*part - whole.metrics.*part) / whole.time == Approx(0).margin(1e-7));
+    for (const StepPart part : {StepPart::Experts, StepPart::StageMessages, StepPart::Launches}) {
+      const auto make = [part](PricedSchedule& priced) { make_free(part, priced); };
+      const std::optional<Seconds> time = step->time_if(make);
+      if (!time) continue;
+      ++free;
+      PricedSchedule priced = price_plan(e, plan);
+      make(priced);
+      std::vector<double> scratch;
+      CHECK(*time / analytic_makespan(priced, scratch) == Approx(1).epsilon(1e-7));
+    }
+  }
+  CHECK(4 * repeating > seeds);
+  CHECK(free > repeating);
 }
 
 TEST_CASE("A step of many micro-batches follows from one or two of few") {

@@ -2,11 +2,13 @@
 #include "reports/page/html.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "reports/data/json_report.hpp"
@@ -62,9 +64,42 @@ TEST_CASE("timelines in a page have every op and a window inside the step") {
   CHECK(data["fastest"].is_number());
   for (std::size_t i = 0; i < report.results.size(); ++i) {
     const auto& timeline = data["timelines"][i];
-    for (const char* column : {"kind", "phase", "stream", "layer", "chunk", "start", "finish", "flops", "message"})
-      CHECK(timeline[column].size() == report.results[i].schedule->ops.size());
+    const Schedule& schedule = *report.results[i].schedule;
+    for (const char* column : {"work", "stream", "start", "length"})
+      CHECK(timeline[column].size() == schedule.ops.size());
     CHECK(timeline["window"][0] < timeline["window"][1]);
+    CHECK(timeline["note"] == "");
+    // Works say what the ops of a step do; times are from the end of the stream's op before.
+    std::vector<long long> ended(schedule.streams.size());
+    for (const OpId op : schedule.ops.ids()) {
+      const std::size_t at = op, work = timeline["work"][at], stream = timeline["stream"][at];
+      CHECK(timeline["works"]["kind"][work] == static_cast<int>(schedule.ops[op].kind));
+      CHECK(timeline["works"]["layer"][work] == schedule.ops[op].layer);
+      CHECK(timeline["works"]["flops"][work] == schedule.ops[op].flops().value());
+      const long long start = ended[stream] + timeline["start"][at].get<long long>();
+      CHECK(start == std::llround(report.results[i].timeline.ops[op].start.value() * 1e9));
+      ended[stream] = start + timeline["length"][at].get<long long>();
+      CHECK(ended[stream] == std::llround(report.results[i].timeline.ops[op].finish.value() * 1e9));
+    }
+  }
+}
+
+TEST_CASE("a page of long steps has at most 10 MB, and says which micro-batches it draws") {
+  const Report report = test::long_report();
+  std::size_t ops = 0;
+  for (const SystemResult& result : report.results) ops += result.schedule->ops.size();
+  REQUIRE(ops > 400'000);  // of 30 bytes each
+  const std::string html = page(report);
+  keep("long.html", html);
+  CHECK(html.size() < 10'000'000);
+  for (const auto& timeline : data_of(html)["timelines"]) {
+    CHECK_THAT(timeline["note"].get<std::string>(), Contains("Drawn are micro-batches 0 to ") && Contains("--trace"));
+    std::set<int> drawn;
+    for (const auto& micro_batch : timeline["micro_batch"]) drawn.insert(micro_batch.get<int>());
+    const int last = report.results.front().schedule->micro_batches - 1;
+    CHECK((drawn.contains(0) && drawn.contains(last / 2) && drawn.contains(last)));
+    CHECK(static_cast<int>(drawn.size()) < last);
+    CHECK(timeline["work"].size() < 130'000);
   }
 }
 

@@ -218,17 +218,31 @@ Report mixtral_report() {
   return report;
 }
 
-Report pipeline_report() {
+namespace {
+
+Report report_in_stages(int micro_batches) {
   Report report = empty_report("simulate", testbed_b(2));
   Experiment& e = report.experiment;
   e.parallelism.pp = 2;
   e.parallelism.dp = e.parallelism.ep = 4;
-  e.workload.batch = 4;
+  e.workload.batch = micro_batches;
   Plan plan = plan_of(2, 2, GradSync::WithDense, CommStreams::One);
-  plan.micro_batches = 4;
+  plan.micro_batches = micro_batches;
   plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
   report.results = {predicted(e, "tutel", plan)};
   add_figures(report);
+  return report;
+}
+
+}  // namespace
+
+Report pipeline_report() {
+  return report_in_stages(4);
+}
+
+Report long_report() {
+  Report report = report_in_stages(4000);
+  report.results.push_back(report.results.front());
   return report;
 }
 

@@ -17,5 +17,6 @@ Report mixtral_report();
 
 // Four micro-batches through two pipeline stages.
 Report pipeline_report();
+Report long_report();  // two steps of many micro-batches
 
 }  // namespace dovetail::test

@@ -209,7 +209,9 @@ TEST_CASE("No resource gives more seconds than pass") {
     Seconds makespan;
     for (const Interval& op : timeline.ops) makespan = std::max(makespan, op.finish);
     std::vector<Seconds> used(priced.resources.size());
-    for (const Demand& demand : priced.demands) used[static_cast<std::size_t>(demand.resource)] += demand.seconds;
+    for (std::size_t a = 0; a < priced.activity_count(); ++a)
+      for (const Demand& demand : priced.demands_of(ActivityId(a)))
+        used[static_cast<std::size_t>(demand.resource)] += demand.seconds;
     for (const Seconds seconds : used) CHECK(seconds <= makespan * (1 + 1e-12));
   }
 }

@@ -175,7 +175,7 @@ TEST_CASE("MPipeMoE Table II: compute, communication and copies of each strategy
         if (op.kind == OpKind::Expert || op.kind == OpKind::RestoreHidden)
           q[0] += op.flops().value() / (2 * rows * m * static_cast<double>(sizes.expert_hidden)) / n;
         if (op.collective() == Collective::AllToAll) q[1] += op.message().value() / (4 * rows * m) / n;
-        if (const auto* copy = std::get_if<CopyWork>(&op.work)) q[2] += copy->bytes.value() / (4 * rows * m) / n;
+        if (const auto* copy = std::get_if<CopyWork>(&*op.work)) q[2] += copy->bytes.value() / (4 * rows * m) / n;
       }
       CHECK(forward == row.forward);
       CHECK(backward == row.backward);
