@@ -31,6 +31,7 @@ struct Explained {
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
   std::function<std::optional<Seconds>(StepPart)> without;  // none: the part takes no time anyway
   FusedQuestion fused = {};                                 // with the same groups
+  planners::AsRun as_run = {};                              // of the framework that alternatives are for; empty: of any
 };
 
 void add_parts(const Explained& explained, Explanation& explanation) {
@@ -52,9 +53,10 @@ Plan in_chunks(Plan plan, int chunks) {
   return plan;
 }
 
-// Nothing where the choice cannot be built.
+// Nothing where the choice cannot be built, or is none of the framework.
 void add_alternative(const Explained& explained, OtherChoice choice, const Experiment& experiment, const Plan& plan,
                      Explanation& explanation) try {
+  if (explained.as_run && explained.as_run(experiment, plan) != plan) return;
   explanation.alternatives.push_back({choice, explained.step_of(experiment, plan)});
 } catch (const InputError&) {
 }
@@ -234,7 +236,7 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
 }
 
 Explanation explain(const Experiment& question, Bytes limit, const std::vector<LaidOutPlan>& best,
-                    const FusedQuestion& fused) {
+                    const FusedQuestion& fused, const planners::AsRun& as_run) {
   const LaidOutPlan& first = best.front();
   const Experiment experiment = with_layout(question, first.layout);
   const auto step = [](const Experiment& e, const Plan& plan) {
@@ -261,7 +263,7 @@ Explanation explain(const Experiment& question, Bytes limit, const std::vector<L
     const std::optional<Experiment> other = fused ? fused() : std::nullopt;
     return other ? std::optional(with_layout(*other, first.layout)) : std::nullopt;
   };
-  explain_plan({experiment, first.plan, step, without, fused_laid_out}, explanation);
+  explain_plan({experiment, first.plan, step, without, fused_laid_out, as_run}, explanation);
   return explanation;
 }
 

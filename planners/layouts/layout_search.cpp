@@ -39,7 +39,8 @@ bool faster_than(const LaidOutPlan& a, const LaidOutPlan& b) {
 
 }  // namespace
 
-LayoutSearch::LayoutSearch(LayoutQuestion question) : question_(std::move(question)) {}
+LayoutSearch::LayoutSearch(LayoutQuestion question)
+    : question_(std::move(question)), limits_(question_.hold, question_.as_run) {}
 
 bool LayoutSearch::fits(const LaidOutPlan& plan) const {
   return plan.estimate.peak <= question_.limit && plan.peak <= question_.limit;
@@ -54,22 +55,9 @@ bool LayoutSearch::small() const {
   return e.workload.layers * e.cluster.gpus() <= small_question;
 }
 
-bool LayoutSearch::holds(const Plan& plan) const {
-  if (!question_.hold) return true;
-  Plan held = plan;
-  question_.hold(held);
-  return held == plan;
-}
-
-bool LayoutSearch::may_be_answer(const Plan& plan) const {
-  Plan base;
-  if (question_.hold) question_.hold(base);
-  return plan.pad_messages == base.pad_messages;
-}
-
 std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                                    Detail detail) {
-  if (!holds(plan)) return std::nullopt;
+  if (!limits_.holds(plan, e)) return std::nullopt;
   if (const std::optional<InputError> refused = refusal(plan, e)) {
     if (report_.refusal.empty()) report_.refusal = refused->what();
     return std::nullopt;
@@ -86,13 +74,13 @@ std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const Pa
   }
 }
 
-// The plans with the knobs that the user has fixed, and with what goes with these.
+// The plans with the knobs that the user has fixed, as the framework runs them, and with what goes with these.
 std::vector<Plan> LayoutSearch::held(std::vector<Plan> plans, const Experiment& e) {
-  if (!question_.hold) return plans;
+  if (!limits_.any()) return plans;
   std::vector<Plan> with;
   for (Plan& plan : plans) {
-    question_.hold(plan);
-    std::optional<Plan> legal = nearest_.find(plan, e, [this](const Plan& p) { return holds(p); });
+    limits_.hold(plan, e);
+    std::optional<Plan> legal = nearest_.find(plan, e, [&](const Plan& p) { return limits_.holds(p, e); });
     if (!legal) legal = plan;  // its refusal will be told
     if (std::ranges::count(with, *legal) == 0) with.push_back(*std::move(legal));
   }
@@ -167,10 +155,9 @@ std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, c
   return least;
 }
 
-void LayoutSearch::look_at_layouts(const Plan& base) {
+void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
   if (!promising_.empty()) return;
-  const std::vector<ParallelLayout> all = layouts(question_.experiment, question_.request);
-  report_.layouts = static_cast<long>(all.size());
+  const Plan& base = base_;
   std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
   const auto groups = [](const Parallelism& p) { return std::tuple(p.pp, p.mp, p.dp, p.ep, p.esp); };
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -231,15 +218,17 @@ std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, 
 }
 
 std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, std::size_t count) {
-  Plan base;
-  base.zero = 1;
-  if (question_.hold) question_.hold(base);
-  look_at_layouts(base);
+  const std::vector<ParallelLayout> layouts = limits_.layouts(question_.experiment, question_.request);
+  report_.layouts = static_cast<long>(layouts.size());
+  const std::optional<Plan> first = limits_.first_plan(question_.experiment, layouts, systems);
+  if (!first) return {};
+  base_ = *first;
+  look_at_layouts(layouts);
   std::vector<LaidOutPlan> found;
   const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) {
     say("arrangements", i, most);
-    found.push_back(*arranged(promising_[i].layout, base, systems));
+    found.push_back(*arranged(promising_[i].layout, base_, systems));
   }
   improve_best(found);
   found = predicted_best(std::move(found), count);
@@ -320,7 +309,7 @@ PlanSpace LayoutSearch::open_space(const Experiment& e, const LaidOutPlan& plan)
 
 std::optional<Plan> LayoutSearch::with_what_goes_with_it(const Plan& from, const Plan& changed, const Experiment& e) {
   const Keeps keeps = keeps_changes(from, changed);
-  return nearest_.find(changed, e, [&](const Plan& plan) { return keeps(plan) && holds(plan); });
+  return nearest_.find(changed, e, [&](const Plan& plan) { return keeps(plan) && limits_.holds(plan, e); });
 }
 
 // A plan with a change, and with what makes it legal, if that is faster. An order by readiness is left out where it
@@ -328,6 +317,7 @@ std::optional<Plan> LayoutSearch::with_what_goes_with_it(const Plan& from, const
 bool LayoutSearch::improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best) {
   Plan plan = best.plan;
   for (const Setting* set : change) (*set)(plan);
+  plan = limits_.as_run(plan, e);
   if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) return false;
   const std::optional<Plan> legal = with_what_goes_with_it(best.plan, plan, e);
   if (!legal) return false;
@@ -382,6 +372,7 @@ void LayoutSearch::polish(LaidOutPlan& best) try {
       for (const Setting& set : axes[i]) {
         Plan plan = best.plan;
         set(plan);
+        plan = limits_.as_run(plan, e);
         if (plan == best.plan || (plan.order == Order::ReadyFirst && !few)) continue;
         std::optional<LaidOutPlan> other = estimated(e, best.layout, plan, Detail::Whole);
         if (!other || (!small() && other->estimate.time > best.estimate.time * promising)) continue;
@@ -398,9 +389,9 @@ void LayoutSearch::polish(LaidOutPlan& best) try {
 void LayoutSearch::let_plan(LaidOutPlan& best, const PlannerChoice& choice, GradSync sync) try {
   const Experiment e = with_layout(question_.experiment, best.layout);
   if (choice.name == "fixed" || !planned_whole(best)) return;
-  const auto fixed = [this, pipeline = best.plan](Plan& plan) {
+  const auto fixed = [&, pipeline = best.plan](Plan& plan) {
     copy_knobs(KnobClass::Pipeline, pipeline, plan);
-    if (question_.hold) question_.hold(plan);
+    limits_.hold(plan, e);
   };
   PlanningTask task{e, best.plan, choice, {best.plan}, fixed, {}};
   task.base.grad_sync = sync;

@@ -8,12 +8,14 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/time/timeline.hpp"
 #include "planners/layouts/layout.hpp"
+#include "planners/layouts/plan_limits.hpp"
 #include "planners/layouts/step_estimate.hpp"
 #include "planners/planner.hpp"
 #include "planners/search/nearest_plan.hpp"
@@ -54,6 +56,7 @@ struct LayoutQuestion {
   Bytes limit;                           // of device memory that may be used
   std::function<void(Plan&)> hold = {};  // sets the knobs that the user has fixed; empty: none
   SearchProgress say = {};
+  AsRun as_run = {};  // plans that the framework does not run as they are, are left out; empty: every plan can be run
 };
 
 class LayoutSearch {
@@ -76,7 +79,7 @@ class LayoutSearch {
 
   // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
-  bool may_be_answer(const Plan& plan) const;
+  bool may_be_answer(const Plan& plan) const { return plan.pad_messages == base_.pad_messages; }
 
   LayoutSearchReport report() const {
     LayoutSearchReport report = report_;
@@ -97,7 +100,7 @@ class LayoutSearch {
   void say(std::string_view part, std::size_t done, std::size_t all) const {
     if (question_.say) question_.say(part, static_cast<double>(done) / static_cast<double>(all));
   }
-  void look_at_layouts(const Plan& base);
+  void look_at_layouts(const std::vector<ParallelLayout>& all);
   std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
   enum class Detail { Quick, Whole };
   std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
@@ -118,7 +121,6 @@ class LayoutSearch {
   void let_plan(LaidOutPlan& best, const PlannerChoice& planner, GradSync sync);
   std::vector<LaidOutPlan> predicted_best(std::vector<LaidOutPlan> found, std::size_t count);
   long predict(LaidOutPlan& plan);  // its whole step
-  bool holds(const Plan& plan) const;
   std::vector<Plan> held(std::vector<Plan> plans, const Experiment& e);
   std::optional<Plan> with_what_goes_with_it(const Plan& from, const Plan& changed, const Experiment& e);
   bool fits(const LaidOutPlan& plan) const;
@@ -126,9 +128,11 @@ class LayoutSearch {
   bool small() const;
 
   LayoutQuestion question_;
+  const PlanLimits limits_;
   StageCostTable costs_;
   PipelineOrders orders_;
   NearestPlans nearest_;
+  Plan base_;               // that layouts are looked at with
   std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first

@@ -2,6 +2,7 @@
 #include "reports/text/tuning_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ostream>
@@ -60,6 +61,17 @@ int decimals_of(const Tuning& tuning) {
   std::vector<double> steps;
   for (const TunedPlan& plan : tuning.best) steps.push_back(1e3 * plan.step.value());
   return decimals_for(steps);
+}
+
+// "pp 2, mp 1, dp 4, ep 8, esp 1, 16 micro-batches of 2"
+std::string layout_text(const TunedPlan& plan) {
+  const Parallelism& p = plan.groups;
+  return fmt::format("pp {}, mp {}, dp {}, ep {}, esp {}, {} micro-batches of {}", p.pp, p.mp, p.dp, p.ep, p.esp,
+                     plan.plan.micro_batches, plan.micro_batch);
+}
+
+std::string for_text(const std::string& framework) {
+  return fmt::format("for {}: plans that it runs as they are", framework);
 }
 
 std::string range_text(const TunedPlan& plan) {
@@ -164,6 +176,36 @@ TuningTable costs_table(const Tuning& tuning) {
   return table;
 }
 
+std::string gain_text(std::optional<Seconds> step, Seconds than) {
+  return step ? fixed(100 * (1 - *step / than), 1) : "-";
+}
+
+// Values of the best plan of all that the framework cannot have, and what it would gain by them.
+TuningTable framework_table(const Tuning& tuning) {
+  TuningTable table;
+  if (!tuning.framework || !tuning.framework->any) return table;
+  const ForFramework& framework = *tuning.framework;
+  const Seconds own = tuning.best.front().step, any = framework.any->step;
+  table.title = fmt::format("what {} cannot do, and what it would gain by that", framework.name);
+  table.headings = {"in the best\nplan of all", "its own\ninstead", "gain\nalone, %", "all but\nit, %",
+                    "which brings along"};
+  for (const MissingValue& missing : framework.missing)
+    table.rows.push_back({printable(fmt::format("{} {}", missing.key, missing.value), 40),
+                          printable(missing.instead.empty() ? "-" : missing.instead, 20), gain_text(missing.alone, own),
+                          gain_text(missing.all_but, own),
+                          printable(fmt::format("{}", fmt::join(missing.along, ", ")), 32)});
+  if (!table.rows.empty())
+    table.remarks.emplace_back(
+        "gains of a step: its best plan with this alone, and the best plan of all with what it has instead; -: cannot "
+        "be "
+        "built, or does not fit");
+  table.remarks.push_back(
+      any < own ? fmt::format("all of it: {} a step, {} % less than {}, on {}", duration(any), gain_text(any, own),
+                              duration(own), layout_text(*framework.any))
+                : fmt::format("no plan of any framework was found that is faster than the best of {}", framework.name));
+  return table;
+}
+
 TuningTable curve_table(const TuningCurve& curve) {
   std::vector<std::string> headings =
       joined(joined({"cluster", "GPUs"}, layout_headings),
@@ -192,7 +234,7 @@ void write(std::ostream& out, const TuningTable& content, bool colour) {
   TextTable table(content.headings);
   for (const std::vector<std::string>& row : content.rows)
     table.add(row, &row == &content.rows.front() && content.best_first ? Ink::Bold : Ink::Plain);
-  out << table.text(colour);
+  if (!content.rows.empty()) out << table.text(colour);
   for (const std::string& remark : content.remarks) out << wrapped(remark, width, 2) << '\n';
 }
 
@@ -224,8 +266,8 @@ std::string proof_line(const Tuning& tuning) {
 }
 
 std::vector<TuningTable> tuning_tables(const Tuning& tuning) {
-  std::vector<TuningTable> tables{best_table(tuning), confirmation_table(tuning), systems_table(tuning),
-                                  front_table(tuning), costs_table(tuning)};
+  std::vector<TuningTable> tables{best_table(tuning),  confirmation_table(tuning), systems_table(tuning),
+                                  front_table(tuning), framework_table(tuning),    costs_table(tuning)};
   tables.front().best_first = true;
   std::erase_if(tables, [](const TuningTable& table) { return table.rows.empty() && table.remarks.empty(); });
   return tables;
@@ -237,16 +279,21 @@ std::vector<TuningTable> tuning_tables(const TuningCurve& curve) {
 
 std::vector<std::string> question_lines(const Tuning& tuning) {
   const Experiment& e = tuning.experiment;
-  return {fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name),
-                      e.cluster.nodes, e.cluster.gpus_per_node),
-          workload_text(e, fmt::format("{} samples of {} tokens", tuning.global_batch, e.workload.sequence)),
-          fmt::format("{}; {} of {} of device memory may be used", costs_text(e), bytes(tuning.limit),
-                      bytes(e.cluster.device.memory))};
+  std::vector<std::string> lines{
+      fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name), e.cluster.nodes,
+                  e.cluster.gpus_per_node),
+      workload_text(e, fmt::format("{} samples of {} tokens", tuning.global_batch, e.workload.sequence)),
+      fmt::format("{}; {} of {} of device memory may be used", costs_text(e), bytes(tuning.limit),
+                  bytes(e.cluster.device.memory))};
+  if (tuning.framework)
+    lines.push_back(for_text(fmt::format("{} ({})", tuning.framework->name, tuning.framework->checked)));
+  return lines;
 }
 
 std::vector<std::string> question_lines(const TuningCurve& curve) {
   std::vector<std::string> lines{fmt::format("{}: {}", printable(curve.model), curve.workload)};
   if (curve.gpu_watts > 0) lines.push_back(fmt::format("{:g} W for each GPU, as given", curve.gpu_watts));
+  if (!curve.framework.empty()) lines.push_back(for_text(curve.framework));
   return lines;
 }
 
