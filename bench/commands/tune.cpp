@@ -232,8 +232,8 @@ Action declare_tune(CLI::App& app) {
              options->memory_margin, 0, 99);
   add_choice(app,
              {"--for", "megatron|deepspeed|tutel",
-              "search plans alone that this framework runs as they are, and print its arguments and what it cannot do, "
-              "with what it would gain by that",
+              "search only what this framework runs; print its arguments, what it cannot do, and what it would gain by "
+              "that",
               group},
              reports::training_framework_names, options->plans_for);
   add_list(app, {"--systems,--system", "NAME|FILE,..", "systems to compare with the best plan [all shipped]", group},
