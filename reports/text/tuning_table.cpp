@@ -198,7 +198,7 @@ TuningTable framework_table(const Tuning& tuning) {
     table.remarks.emplace_back(
         "gains of a step: its best plan with this alone, and the best plan of all with what it has instead; -: cannot "
         "be "
-        "built, or does not fit");
+        "built, or takes too much memory");
   table.remarks.push_back(
       any < own ? fmt::format("all of it: {} a step, {} % less than {}, on {}", duration(any), gain_text(any, own),
                               duration(own), layout_text(*framework.any))
