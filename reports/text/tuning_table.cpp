@@ -196,8 +196,7 @@ TuningTable framework_table(const Tuning& tuning) {
                           printable(fmt::format("{}", fmt::join(missing.along, ", ")), 32)});
   if (!table.rows.empty())
     table.remarks.emplace_back(
-        "gains of a step: its best plan with this alone, and the best plan of all with what it has instead; -: cannot "
-        "be "
+        "gains of a step: its best plan with this alone, the best plan of all with what it has instead; -: cannot be "
         "built, or takes too much memory");
   table.remarks.push_back(
       any < own ? fmt::format("all of it: {} a step, {} % less than {}, on {}", duration(any), gain_text(any, own),
