@@ -7,7 +7,6 @@
 
 #include "bench/cli/megatron_names.hpp"
 #include "bench/cli/option_values.hpp"
-#include "bench/pipeline/backends.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::bench {
@@ -82,17 +81,6 @@ void add_system_options(CLI::App& app, Options& options, Systems systems) {
       options.plans);
 }
 
-void add_backend_option(CLI::App& app, Options& options) {
-  const std::string help = fmt::format("what computes the times: {} [{}]", describe_backends(), options.backend);
-  add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
-  add_text(app,
-           {"--platform", "FILE",
-            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for " +
-                backends_of_links(),
-            schedules},
-           options.platform);
-}
-
 void add_draws_option(CLI::App& app, Options& options) {
   add_integer(app,
               {"--draws", "COUNT",
@@ -142,7 +130,10 @@ void add_general_options(CLI::App& app, Options& options) {
   add_flag(app, {"-q,--quiet", "", "print only what was asked for, and errors", general}, options.quiet);
   add_flag(app,
            {"-v,--verbose", "",
-            "print more: simulate shows the timeline, plan every gradient slice; progress comes in lines", general},
+            "print all: a line for each system with all figures, the reasons, costs and notes, every knob and gradient "
+            "slice; "
+            "simulate shows the timeline; progress comes in lines",
+            general},
            options.verbose);
   add_choice(app,
              {"--color", "auto|always|never", "when to use colours; auto: on a terminal, unless NO_COLOR is set [auto]",

@@ -40,7 +40,6 @@ enum class Systems { One, Many };
 
 void add_experiment_options(CLI::App& app, Options& options);
 void add_system_options(CLI::App& app, Options& options, Systems systems);
-void add_backend_option(CLI::App& app, Options& options);
 void add_draws_option(CLI::App& app, Options& options);
 void add_explain_option(CLI::App& app, Options& options);
 void add_export_option(CLI::App& app, Options& options);

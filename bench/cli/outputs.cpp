@@ -112,7 +112,9 @@ Outputs::Outputs(const Options& options, const FilesRead& inputs, OtherFiles oth
 void Outputs::write(const Report& report, const std::function<void(std::ostream&, bool)>& text,
                     const std::vector<Output>& more) const {
   Writers writers;
-  writers.table = text ? text : [&](std::ostream& out, bool colour) { reports::write_table(out, report, colour); };
+  writers.table = text ? text : [&](std::ostream& out, bool colour) {
+    reports::write_table(out, report, colour, options_.verbose);
+  };
   writers.json = [&](std::ostream& out) { reports::write_json(out, report); };
   writers.csv = [&](std::ostream& out) { reports::write_csv(out, report); };
   writers.html = [&](std::ostream& out) { reports::write_html(out, report); };

@@ -11,6 +11,7 @@
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/answer.hpp"
+#include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/notes.hpp"

@@ -16,7 +16,7 @@
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
 #include "models/price/calibration.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
 
 namespace dovetail::bench {
 namespace {

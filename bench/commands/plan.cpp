@@ -14,6 +14,7 @@
 #include "bench/cli/outputs.hpp"
 #include "bench/commands/plan_online.hpp"
 #include "bench/pipeline/answer.hpp"
+#include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluators.hpp"
 #include "bench/pipeline/explain.hpp"
@@ -29,8 +30,8 @@
 #include "models/base/streams.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/results/add_figures.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/table.hpp"
 
@@ -130,7 +131,7 @@ Exit refuse(const Report& report, const Question& question) {
 void write_plan(std::ostream& out, const Report& report, const Options& options, bool colour) {
   const SystemResult& best = report.results.front();
   if (!only_flags(options)) {
-    reports::write_table(out, report, colour);
+    reports::write_table(out, report, colour, options.verbose);
     out << fmt::format("\nplan of {}\n", best.system) << plan_text(best.plan, options.verbose);
   }
   write_export(out, options, report);

@@ -11,6 +11,7 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/gpu_service.hpp"

@@ -8,6 +8,7 @@
 #include "bench/cli/commands.hpp"
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/notes.hpp"
@@ -77,7 +78,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   add_explanation(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
-    reports::write_table(out, report, colour);
+    reports::write_table(out, report, colour, options.verbose);
     write_memory(out, report.results.front().memory);
     write_network(out, report.results.front(), colour);
     if (options.verbose) write_timeline(out, report.results.front());

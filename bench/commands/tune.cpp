@@ -111,7 +111,7 @@ void say_what_is_not_saved(const std::string& save, const Options& options) {
 
 void write_table(std::ostream& out, const Tuning& tuning, const Options& options, bool colour) {
   if (!only_flags(options)) {
-    reports::write_tuning(out, tuning, colour);
+    reports::write_tuning(out, tuning, colour, options.verbose);
     out << "\nthe best plan\n" << plan_text(tuning.best.front().plan, options.verbose);
   }
   write_export(out, options, tuning);

@@ -11,7 +11,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/layouts/layout_search.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/steps/step_prediction.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;
@@ -71,7 +71,7 @@ void layouts_that_do_not_fit(benchmark::State& state) {
   const Experiment e = question("kimi-k2", 4);
   std::int64_t layouts = 0;
   for (auto _ : state) {
-    LayoutSearch search({e, {.global_batch = 1024}, e.cluster.device.memory});
+    LayoutSearch search({e, {.global_batch = 1024}, e.cluster.device.memory, {}, {}, find_planner});
     benchmark::DoNotOptimize(search.best({}, 10));
     layouts += search.report().too_large;
   }
@@ -83,8 +83,8 @@ void whole_search(benchmark::State& state, const std::string& model, int nodes, 
   const Experiment e = question(model, nodes);
   const std::vector<System> all = systems();
   for (auto _ : state) {
-    LayoutSearch search({e, {.global_batch = global_batch}, .9 * e.cluster.device.memory});
-    benchmark::DoNotOptimize(search.best(all, 10));
+    LayoutSearch search({e, {.global_batch = global_batch}, .9 * e.cluster.device.memory, {}, {}, find_planner});
+    benchmark::DoNotOptimize(search.best({.systems = all}, 10));
     state.counters["estimated"] = static_cast<double>(search.report().estimated);
     state.counters["predicted"] = static_cast<double>(search.report().predicted);
   }

@@ -14,9 +14,9 @@
 #include "models/price/price.hpp"
 #include "models/results/step_range.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
-#include "planners/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

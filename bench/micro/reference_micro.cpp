@@ -12,10 +12,10 @@
 #include "bench/pipeline/fsmoe_layers.hpp"
 #include "models/base/build_info.hpp"
 #include "models/question/capacity.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/closed_form/four_case_slsqp.hpp"
 #include "planners/closed_form/gradient_evolution.hpp"
-#include "planners/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

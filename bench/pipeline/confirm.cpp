@@ -10,9 +10,9 @@
 #include "exec/host/host_run.hpp"
 #include "exec/run/scale_down.hpp"
 #include "models/base/errors.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/contest.hpp"
 #include "planners/layouts/layout.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::bench {
 namespace {

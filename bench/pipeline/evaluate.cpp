@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
-#include "bench/cli/knob_place.hpp"
 #include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/knob_place.hpp"
 #include "models/base/errors.hpp"
 #include "models/network/schedule_classes.hpp"
 #include "models/plan/plan_rules.hpp"
@@ -20,11 +20,11 @@
 #include "models/price/speed_events.hpp"
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/contest.hpp"
-#include "planners/outlook.hpp"
-#include "planners/pipeline_choice.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
+#include "planners/task/outlook.hpp"
+#include "planners/task/pipeline_choice.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -107,14 +107,14 @@ planners::PlanningTask Evaluation::task_of(const Candidate& candidate) {
   planners::PlanningTask task{experiment_of(candidate.system), {}, candidate.system.planner};
   task.base = plan_on(candidate.system, task.experiment);
   task.steps = steps_;
-  task.estimates = estimates_;
+  task.by_estimate = true;
   if (settings_) settings_(task.base);
   return task;
 }
 
 planners::PlanChoice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
   planners::PlanningTask task = task_of(candidate);
-  if (ask) task.estimates.reset();
+  if (ask) task.by_estimate = false;
   const Settings hold = hold_of(settings_, task.base);
   planners::PlanChoice choice = plan(candidate, task, hold, ask);
   hold_to_request(hold, choice);

@@ -13,7 +13,7 @@
 #include "bench/pipeline/question.hpp"
 #include "models/results/result.hpp"
 #include "models/time/backend.hpp"
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::bench {
 
@@ -26,7 +26,7 @@ Experiment as_run(Experiment experiment, const SystemResult& result);
 
 // Chooses and evaluates on one question, and remembers: what other systems chose are rivals of a planner that looks at
 // all plans, and what a backend has already said is not asked again. Every system may choose micro-batches and the
-// schedule of its pipeline stages (planners/pipeline_choice.hpp). Question and backend must outlive it.
+// schedule of its pipeline stages (planners/task/pipeline_choice.hpp). Question and backend must outlive it.
 class Evaluation {
  public:
   // `ask`: how planners compare plans; by the analytic model where it is empty.
@@ -56,8 +56,7 @@ class Evaluation {
 
   const Question& question_;
   Backend& backend_;
-  const std::shared_ptr<planners::PredictedSteps> steps_ = std::make_shared<planners::PredictedSteps>();
-  const std::shared_ptr<planners::EstimatedSteps> estimates_ = std::make_shared<planners::EstimatedSteps>();
+  const std::shared_ptr<planners::StepModel> steps_ = std::make_shared<planners::StepModel>();
   const planners::Evaluator analytic_, ask_;
   const Settings settings_;                            // that the user has fixed; empty: none
   std::map<std::string, std::optional<Plan>> chosen_;  // by shipped systems; none: it cannot

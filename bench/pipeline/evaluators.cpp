@@ -12,7 +12,7 @@
 #include "exec/host/host_run.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "exec/run/run_request.hpp"
 #include "models/time/timeline.hpp"
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::bench {
 

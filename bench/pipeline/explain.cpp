@@ -16,7 +16,7 @@
 #include "models/price/speed_events.hpp"
 #include "models/results/ranking.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/steps/step_prediction.hpp"
 
 namespace dovetail::bench {
 namespace {

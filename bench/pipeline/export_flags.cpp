@@ -11,7 +11,7 @@
 #include "models/plan/plan_rules.hpp"
 #include "models/question/capacity.hpp"
 #include "planners/layouts/layout.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/steps/step_prediction.hpp"
 #include "reports/text/format.hpp"
 
 namespace dovetail::bench {

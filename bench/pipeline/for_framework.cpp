@@ -12,7 +12,7 @@
 #include "models/files/experiment_file.hpp"
 #include "models/files/plan_json.hpp"
 #include "planners/layouts/arrangements.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/steps/step_prediction.hpp"
 
 namespace dovetail::bench {
 namespace {

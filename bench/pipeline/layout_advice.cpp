@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "planners/layouts/least_state.hpp"
+#include "planners/steps/least_state.hpp"
 
 namespace dovetail::bench {
 namespace {

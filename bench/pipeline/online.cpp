@@ -24,9 +24,9 @@
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/contest.hpp"
 #include "planners/online/bucketed_search.hpp"
 #include "planners/online/parallelism_router.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "models/files/load_trace.hpp"
 #include "models/results/online_run.hpp"
 #include "planners/online/online.hpp"
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::bench {
 

@@ -39,20 +39,36 @@ std::string slices_text(const Json& slices, bool all) {
   return text;
 }
 
-}  // namespace
+// "  forward_degree 2, scope moe": the knobs that are not at their defaults.
+std::string changed_knobs(const Plan& plan, std::span<const Knob> table) {
+  std::string text;
+  for (const Knob& knob : table)
+    if (!has_default(knob, plan)) {
+      const Json value = value_json(knob, plan);
+      text +=
+          fmt::format("{}{} {}", text.empty() ? "  " : ", ", knob.name,
+                      std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, false) : value_text(value));
+    }
+  return reports::wrapped(text.empty() ? "  every knob is at its default" : text, 98, 4) + "\n";
+}
 
-std::string plan_text(const Plan& plan, bool all_slices, std::span<const Knob> table) {
+std::string all_knobs(const Plan& plan, std::span<const Knob> table) {
   std::string text, rest;
   for (const Knob& knob : table) {
     const Json value = value_json(knob, plan);
     if (has_default(knob, plan))
       rest += fmt::format("{}{} {}", rest.empty() ? "  other knobs: " : ", ", knob.name, value_text(value));
     else
-      text += fmt::format(
-          "  {:<18} {}\n", knob.name,
-          std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, all_slices) : value_text(value));
+      text += fmt::format("  {:<18} {}\n", knob.name,
+                          std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, true) : value_text(value));
   }
   return text + reports::wrapped(rest, 118, 4) + "\n";
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, bool verbose, std::span<const Knob> table) {
+  return verbose ? all_knobs(plan, table) : changed_knobs(plan, table);
 }
 
 }  // namespace dovetail::bench

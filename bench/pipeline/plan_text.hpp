@@ -8,8 +8,8 @@
 
 namespace dovetail::bench {
 
-// The knobs that differ from their defaults, one a line; then, on one wrapped line, those that do not.
-// `all_slices`: lists gradient slices one by one instead of counting them.
-std::string plan_text(const Plan& plan, bool all_slices, std::span<const Knob> table = knobs());
+// The knobs that differ from their defaults, one after the other. `verbose`: one a line, gradient slices listed one by
+// one instead of counted, and then the knobs that do not differ.
+std::string plan_text(const Plan& plan, bool verbose, std::span<const Knob> table = knobs());
 
 }  // namespace dovetail::bench

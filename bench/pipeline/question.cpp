@@ -15,7 +15,7 @@
 #include "models/files/input_file.hpp"
 #include "models/plan/message_sizes.hpp"
 #include "models/price/calibration.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
 
 namespace dovetail::bench {
 namespace {

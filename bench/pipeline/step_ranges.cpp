@@ -13,7 +13,7 @@
 #include "bench/pipeline/evaluate.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
-#include "planners/layouts/estimated_ratios.hpp"
+#include "planners/steps/estimated_ratios.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -16,7 +16,9 @@
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
 #include "models/results/ranking.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
+#include "planners/steps/estimated_ratios.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -61,9 +63,8 @@ class Tuner {
         request_(request_of(asked)),
         fixed_(fixed_knobs(asked.question)),
         framework_(framework_of(asked, options)),
-        search_({asked.question.experiment, request_, limit_, fixed_,
-                 [this](std::string_view part, double done) { tell(part, done); },
-                 framework_ ? framework_->as_run() : planners::AsRun()}) {}
+        search_(layout_question(framework_ ? framework_->as_run() : planners::AsRun(),
+                                [this](std::string_view part, double done) { tell(part, done); })) {}
 
   Tuning run() {
     const auto start = std::chrono::steady_clock::now();
@@ -75,7 +76,7 @@ class Tuner {
     tuning.notes = question_.notes;
     const std::vector<System> systems = all_systems();
     if (framework_) framework_->require_any(systems);
-    std::vector<LaidOutPlan> best = search_.best(systems, static_cast<std::size_t>(options_.count));
+    std::vector<LaidOutPlan> best = search_.best({.systems = systems}, static_cast<std::size_t>(options_.count));
     require_plans();
     if (!best.empty()) compare_systems(tuning, best);
     best.resize(std::min(best.size(), static_cast<std::size_t>(options_.count)));
@@ -98,8 +99,9 @@ class Tuner {
   }
 
  private:
+  static constexpr double share = .6;  // of what a framework can run, where all plans are searched too
+
   void tell(std::string_view part, double done) const {
-    constexpr double share = .6;  // of what a framework can run, where all plans are searched too
     if (say_) say_(part, (framework_ && options_.gains ? share : 1) * share_done(part, done));
   }
 
@@ -107,6 +109,13 @@ class Tuner {
     if (!options.plans_for) return std::nullopt;
     return ForOneFramework(*options.plans_for, asked.question.experiment, request_of(asked),
                            fixed_knobs(asked.question));
+  }
+
+  planners::LayoutQuestion layout_question(planners::AsRun as_run, planners::SearchProgress say) const {
+    planners::LayoutQuestion asked{question_.experiment, request_, limit_, fixed_, std::move(say)};
+    asked.find_planner = planners::find_planner;
+    asked.as_run = std::move(as_run);
+    return asked;
   }
 
   static planners::LayoutRequest request_of(const TuneQuestion& asked) {
@@ -242,9 +251,12 @@ class Tuner {
   void set_ranges(Tuning& tuning, const std::vector<LaidOutPlan>& best) {
     if (options_.draws == 0 || best.empty()) return;
     tell("ranges", 0);
+    std::vector<planners::EstimatedRatios::Step> steps;
+    for (const LaidOutPlan& plan : best) steps.push_back({with_layout(question_.experiment, plan.layout), plan.plan});
+    planners::EstimatedRatios ratios(std::move(steps));
     const std::vector<StepRange> ranges = step_ranges(
         question_.experiment, best.size(),
-        [&](Calibration costs) { return search_.ratios(best, Shared<Calibration>(std::move(costs))); }, options_.draws,
+        [&](Calibration costs) { return ratios(Shared<Calibration>(std::move(costs))); }, options_.draws,
         static_cast<std::uint64_t>(options_.seed));
     tuning.notes.push_back(range_note(question_.experiment.framework, "estimated step", options_.draws));
     for (std::size_t i = 0; i < best.size(); ++i) tuning.best[i].range = ranges[i];
@@ -277,10 +289,10 @@ class Tuner {
     if (!options_.gains) return;
     const auto start = std::chrono::steady_clock::now();
     const std::string part = "without the limits of " + framework_->name();
-    LayoutSearch search({question_.experiment, request_, limit_, fixed_, [&](std::string_view name, double done) {
-                           if (say_) say_(part, .6 + .4 * share_done(name, done));
-                         }});
-    std::vector<LaidOutPlan> all = search.best(systems, static_cast<std::size_t>(options_.count));
+    LayoutSearch search(layout_question({}, [&](std::string_view name, double done) {
+      if (say_) say_(part, share + (1 - share) * share_done(name, done));
+    }));
+    std::vector<LaidOutPlan> all = search.best({.systems = systems}, static_cast<std::size_t>(options_.count));
     all.push_back(best);
     const LaidOutPlan& any = *std::ranges::min_element(all, {}, &LaidOutPlan::time);
     result.any = described(any, "dovetail");

@@ -9,8 +9,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/contest.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 #include "reports/text/format.hpp"
 
 namespace dovetail::bench {

@@ -8,7 +8,7 @@
 #include "bench/pipeline/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
-#include "planners/contest.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
 
 namespace dovetail::bench {
 namespace {

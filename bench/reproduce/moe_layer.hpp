@@ -6,7 +6,7 @@
 
 #include "bench/reproduce/support.hpp"
 #include "models/price/price.hpp"
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::bench {
 

@@ -10,8 +10,8 @@
 
 #include "bench/pipeline/evaluate.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 
 namespace dovetail::bench {
 namespace {

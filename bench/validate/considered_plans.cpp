@@ -11,7 +11,7 @@
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
 
 namespace dovetail::bench {
 namespace {

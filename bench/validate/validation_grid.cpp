@@ -13,7 +13,7 @@
 #include "models/base/json/json_reader.hpp"
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -18,7 +18,7 @@ inline constexpr Names<SearchSpace, 2> search_space_names{
     {{"degrees", SearchSpace::Degrees}, {"plans", SearchSpace::Plans}}};
 
 struct PlannerChoice {
-  std::string name = "fixed";   // in planners/registry.cpp
+  std::string name = "fixed";   // in planners/catalog/registry.cpp
   std::vector<int> degrees{1};  // candidates
   bool tie_degrees = true;      // forward degree = backward degree
   SearchSpace space = SearchSpace::Degrees;

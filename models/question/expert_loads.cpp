@@ -17,7 +17,7 @@ std::vector<double> shares(const Experiment& e, int layer, int rank) {
   switch (model.kind) {
     case RoutingKind::Router:
     case RoutingKind::Uniform:
-      break;
+      break;  // see even_loads()
     case RoutingKind::Zipf:
       for (std::size_t i = 0; i < share.size(); ++i) share[i] = std::pow(static_cast<double>(i + 1), -model.exponent);
       break;
@@ -76,6 +76,17 @@ std::vector<std::int64_t> round_to(const std::vector<double>& load, std::int64_t
   return whole;
 }
 
+// As alike as whole numbers allow, the first experts with one more: what fill() and round_to() make of equal shares.
+std::vector<std::int64_t> even_loads(std::int64_t total, int experts) {
+  std::vector<std::int64_t> loads(static_cast<std::size_t>(experts), total / experts);
+  std::fill_n(loads.begin(), total % experts, total / experts + 1);
+  return loads;
+}
+
+bool is_even(const RoutingModel& routing) {
+  return routing.kind == RoutingKind::Router || routing.kind == RoutingKind::Uniform;
+}
+
 // visit(loads, times) for every layer and recorded rank, where those differ; otherwise once. `times`: of how many
 // layers and ranks it is.
 template <class Visit>
@@ -96,6 +107,7 @@ void for_each_load(const Experiment& e, Visit visit) {
 std::vector<std::int64_t> expert_loads(const Experiment& e, int layer, int rank) {
   const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.token_shares();
   const std::int64_t choices = tokens * e.workload.top_k;
+  if (is_even(e.workload.routing)) return even_loads(choices, e.model.experts);
   return round_to(fill(shares(e, layer, rank), static_cast<double>(choices), static_cast<double>(tokens)), choices);
 }
 

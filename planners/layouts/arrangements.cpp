@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "models/plan/knob_table.hpp"
-#include "planners/contest.hpp"
-#include "planners/pipelines.hpp"
+#include "planners/task/contest.hpp"
+#include "planners/task/pipelines.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <tuple>
 
-#include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
+#include "planners/steps/refusal.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -28,12 +28,7 @@ std::vector<int> sizes(int number, std::optional<int> given) {
 }
 
 bool allowed(const Parallelism& groups, const Experiment& e) {
-  try {
-    validate(groups, e.cluster, e.model);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
+  return !refusal_of([&] { validate(groups, e.cluster, e.model); });
 }
 
 class Enumeration {

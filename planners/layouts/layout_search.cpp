@@ -2,162 +2,25 @@
 #include "planners/layouts/layout_search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
-#include "planners/analytic_evaluator.hpp"
-#include "planners/contest.hpp"
 #include "planners/layouts/arrangements.hpp"
-#include "planners/layouts/least_state.hpp"
-#include "planners/layouts/open_axes.hpp"
-#include "planners/registry.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/limits.hpp"
+#include "planners/steps/least_state.hpp"
+#include "planners/steps/refusal.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
-namespace {
 
-// All by choice, between time and finds.
-constexpr std::size_t most_arranged = 48;  // layouts, the most promising ones, that are arranged in every system's way
-constexpr std::size_t most_tried = 400;    // with the best plan of another
-constexpr std::size_t most_improved = 6;   // of those, that are improved knob by knob
-constexpr long most_layers = 2000;         // predicted of plans that are not the first of their layout
-constexpr int most_ready = 6000;           // layers x micro-batches of a step whose order by readiness is tried
-constexpr int small_question = 64;         // layers x GPUs: what whole steps can be predicted of as easily as estimated
-constexpr std::size_t most_polished = 1;   // of those, by predictions of whole steps
-constexpr int most_planned = 128;          // layers x micro-batches of a step that planners look at whole
-
-PlannerChoice all_knobs() {
-  return {"dovetail", {1, 2, 3, 4, 6, 8}, false, SearchSpace::Plans};
-}
-
-bool faster_than(const LaidOutPlan& a, const LaidOutPlan& b) {
-  return a.estimate.time < b.estimate.time;
-}
-
-}  // namespace
-
-LayoutSearch::LayoutSearch(LayoutQuestion question)
-    : question_(std::move(question)), limits_(question_.hold, question_.as_run) {}
-
-bool LayoutSearch::fits(const LaidOutPlan& plan) const {
-  return plan.estimate.peak <= question_.limit && plan.peak <= question_.limit;
-}
-
-bool LayoutSearch::planned_whole(const LaidOutPlan& plan) const {
-  return question_.experiment.workload.layers * plan.plan.micro_batches <= most_planned;
-}
-
-bool LayoutSearch::small() const {
-  const Experiment& e = question_.experiment;
-  return e.workload.layers * e.cluster.gpus() <= small_question;
-}
-
-std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
-                                                   Detail detail) {
-  if (!limits_.holds(plan, e)) return std::nullopt;
-  if (const std::optional<InputError> refused = refusal(plan, e)) {
-    if (report_.refusal.empty()) report_.refusal = refused->what();
-    return std::nullopt;
-  }
-  try {
-    const StageCosts& costs = costs_.of(e, plan);
-    const Seconds hop = costs_.hop(e, plan);
-    const StepEstimate step =
-        detail == Detail::Quick ? quick_estimate(e, plan, costs, hop) : estimate(e, plan, costs, hop, orders_);
-    ++report_.estimated;
-    return LaidOutPlan{layout, plan, step, {}, {}};
-  } catch (const InputError&) {  // a cost is missing
-    return std::nullopt;
-  }
-}
-
-// The plans with the knobs that the user has fixed, as the framework runs them, and with what goes with these.
-std::vector<Plan> LayoutSearch::held(std::vector<Plan> plans, const Experiment& e) {
-  if (!limits_.any()) return plans;
-  std::vector<Plan> with;
-  for (Plan& plan : plans) {
-    limits_.hold(plan, e);
-    std::optional<Plan> legal = nearest_.find(plan, e, [&](const Plan& p) { return limits_.holds(p, e); });
-    if (!legal) legal = plan;  // its refusal will be told
-    if (std::ranges::count(with, *legal) == 0) with.push_back(*std::move(legal));
-  }
-  return with;
-}
-
-// By the fastest pipeline of those that fit; where none fits, by the one that holds least, or by any where weights
-// alone do not fit. Quick estimates say which pipelines are worth a look.
-std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
-                                                    const PlannerChoice& choices) {
-  std::vector<LaidOutPlan> ways;
-  for (const Plan& way : held(piped(plan, layout, e, choices), e))
-    if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {
-      if (found->estimate.persistent > question_.limit) return found;
-      ways.push_back(*std::move(found));
-    }
-  std::ranges::stable_sort(ways, faster_than);
-  std::optional<LaidOutPlan> best, least;
-  for (const LaidOutPlan& way : ways) {
-    if (best && best->estimate.time <= way.estimate.time) break;
-    std::optional<LaidOutPlan> found = estimated(e, layout, way.plan, Detail::Whole);
-    if (!found) continue;
-    if (!least || found->estimate.held < least->estimate.held) least = found;
-    if (found->estimate.peak <= question_.limit && (!best || faster_than(*found, *best))) best = std::move(found);
-  }
-  return best ? best : least;
-}
-
-// The plan with less and less memory, and more and more recomputed.
-std::vector<Plan> LayoutSearch::recomputing(Plan plan) const {
-  std::vector<Plan> plans;
-  const EnumSet<Recompute> own = plan.recompute & always_recomputed;
-  for (const EnumSet<Recompute>& parts : recomputed_parts()) {
-    if (plan.restore == Restore::Keep) plan.recompute = parts.has(Recompute::Full) ? parts : parts | own;
-    if (question_.hold) question_.hold(plan);
-    if (plans.empty() || plan != plans.back()) plans.push_back(plan);
-  }
-  return plans;
-}
-
-// With as little recomputed as fits. Without anything that fits, the plan that holds least, or none where state alone
-// is too large. Begins with what the last layout needed, because neighbours are alike.
-std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan,
-                                                 const PlannerChoice& choices) {
-  const Experiment e = with_layout(question_.experiment, layout);
-  if (least_state(e, plan.zero) > question_.limit) return std::nullopt;
-  const std::vector<Plan> plans = recomputing(plan);
-  const auto fits_in = [&](const std::optional<LaidOutPlan>& found) {
-    return found && found->estimate.peak <= question_.limit;
-  };
-  std::size_t at = plans.size() > likely_ ? likely_ : 0;
-  std::optional<LaidOutPlan> found = best_piped(e, layout, plans[at], choices);
-  if (found && found->estimate.persistent > question_.limit) return found;
-  if (fits_in(found)) {
-    while (at > 0) {
-      std::optional<LaidOutPlan> less = best_piped(e, layout, plans[--at], choices);
-      if (less && !fits_in(less)) break;
-      if (!less) continue;
-      found = std::move(less);
-      likely_ = at;
-    }
-    return found;
-  }
-  std::optional<LaidOutPlan> least = std::move(found);
-  for (at = least ? at + 1 : 0; at < plans.size(); ++at) {
-    found = best_piped(e, layout, plans[at], choices);
-    if (!found) continue;
-    if (plans.size() > 1) likely_ = at;
-    if (fits_in(found)) return found;
-    if (!least || found->estimate.held < least->estimate.held) least = std::move(found);
-  }
-  return least;
-}
+LayoutSearch::LayoutSearch(LayoutQuestion question) : plans_(std::move(question)) {}
 
 void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
   if (!promising_.empty()) return;
-  const Plan& base = base_;
+  const LayoutQuestion& asked = plans_.question();
   std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
   const auto groups = [](const Parallelism& p) { return std::tuple(p.pp, p.mp, p.dp, p.ep, p.esp); };
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -167,79 +30,97 @@ void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
       ++report_.too_large;
       continue;
     }
-    Bytes least = least_state(with_layout(question_.experiment, layout), base.zero);
+    Bytes least = least_state(plans_.laid_out(layout), base_.zero);
     std::optional<LaidOutPlan> found;
-    if (least <= question_.limit) {
-      found = fitting(layout, base);
+    if (least <= asked.limit) {
+      found = plans_.fitting(layout, base_);
       if (!found) continue;
       least = found->estimate.held;
     }
     if (report_.least == Bytes(0) || least < report_.least) report_.least = least;
-    if (least > question_.limit) {
+    if (least > asked.limit) {
       ++report_.too_large;
       full = layout.groups;
       continue;
     }
     floors_.push_back(found->estimate.floor);
-    if (fits(*found)) promising_.push_back({layout, found->estimate.time});
+    if (plans_.fits(*found)) promising_.push_back({layout, found->estimate.time});
   }
   std::ranges::stable_sort(promising_, {}, &Promising::time);
   if (!floors_.empty()) report_.bound = std::ranges::min(floors_);
 }
 
-// A layout's best arrangement, of all that the systems have. Remembers what each system would do with it.
-std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const Plan& base,
-                                                  const std::vector<System>& systems) {
-  std::optional<LaidOutPlan> best = fitting(layout, base);
-  Plan whole = base;
-  whole.zero = 0;
-  if (std::optional<LaidOutPlan> way = fitting(layout, whole); way && fits(*way)) {
+// A layout's best arrangement, of all that the systems and other plans have. Remembers what each system would do with
+// it.
+std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const SearchStart& start) {
+  std::optional<LaidOutPlan> best = plans_.fitting(layout, base_);
+  const auto compete = [&](const Plan& plan) {
+    std::optional<LaidOutPlan> way = plans_.fitting(layout, plan);
+    if (!way || !plans_.fits(*way)) return;
     arranged_.push_back({"", *way});
-    if (faster_than(*way, *best)) best = std::move(way);
-  }
+    if (may_be_answer(way->plan) && faster_by_estimate(*way, *best)) best = std::move(way);
+  };
+  Plan whole = base_;
+  whole.zero = 0;
+  compete(whole);
   arranged_.push_back({"", *best});
-  const Experiment e = with_layout(question_.experiment, layout);
-  for (const System& system : systems) {
+  for (const Plan& plan : start.plans) compete(arranged_as(plan, best->plan));
+  const Experiment e = plans_.laid_out(layout);
+  for (const System& system : start.systems) {
     ParallelLayout own = layout;
     if (const auto as_run = as_run_by(system, e)) own.groups = as_run->parallelism;
     std::optional<LaidOutPlan> of_system;
     for (const Plan& arrangement : arrangements_of(system, e)) {
-      if (std::max(arrangement.forward_degree, 1) > 4) continue;
-      Plan plan = arranged_as(arrangement, best->plan);
-      if (question_.hold) question_.hold(plan);
-      std::optional<LaidOutPlan> way = fitting(own, plan, system.planner);
-      if (way && fits(*way) && (!of_system || faster_than(*way, *of_system))) of_system = std::move(way);
+      if (arrangement.forward_degree > limits::arranged_degree) continue;
+      const Plan plan = plans_.held(arranged_as(arrangement, best->plan));
+      std::optional<LaidOutPlan> way = plans_.fitting(own, plan, system.planner);
+      if (way && plans_.fits(*way) && (!of_system || faster_by_estimate(*way, *of_system))) of_system = std::move(way);
     }
     if (!of_system) continue;
     arranged_.push_back({system.name, *of_system});
-    if (may_be_answer(of_system->plan) && faster_than(*of_system, *best)) best = std::move(of_system);
+    if (may_be_answer(of_system->plan) && faster_by_estimate(*of_system, *best)) best = std::move(of_system);
   }
   return best;
 }
 
-std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, std::size_t count) {
-  const std::vector<ParallelLayout> layouts = limits_.layouts(question_.experiment, question_.request);
-  report_.layouts = static_cast<long>(layouts.size());
-  const std::optional<Plan> first = limits_.first_plan(question_.experiment, layouts, systems);
+std::vector<LaidOutPlan> LayoutSearch::best(const SearchStart& start, std::size_t count) {
+  const LayoutQuestion& asked = plans_.question();
+  const PlanLimits its(asked.hold, asked.as_run);
+  const std::vector<ParallelLayout> all =
+      asked.only.empty() ? its.layouts(asked.experiment, asked.request) : asked.only;
+  report_.layouts = static_cast<long>(all.size());
+  const std::optional<Plan> first = its.first_plan(asked.experiment, all, start.systems);
   if (!first) return {};
-  base_ = *first;
-  look_at_layouts(layouts);
+  base_ = plans_.held(*first);
+  look_at_layouts(all);
   std::vector<LaidOutPlan> found;
-  const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
+  const std::size_t most = at_most(limits::arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) {
     say("arrangements", i, most);
-    found.push_back(*arranged(promising_[i].layout, base_, systems));
+    found.push_back(*arranged(promising_[i].layout, start));
   }
   improve_best(found);
   found = predicted_best(std::move(found), count);
-  for (std::size_t i = 0; i < std::min(small() ? most_arranged : most_polished, found.size()); ++i) polish(found[i]);
-  for (std::size_t i = 0; i < std::min(most_polished, found.size()); ++i)
-    let_plan(found[i], all_knobs(), found[i].plan.grad_sync);
+  for (std::size_t i = 0; i < std::min(plans_.small() ? limits::arranged : limits::polished, found.size()); ++i)
+    climb_.polish(found[i]);
   std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
+  if (!found.empty()) plan_whole(found.front());
   found.resize(std::min(found.size(), count));
   if (!found.empty())
     report_.slower = std::ranges::count_if(floors_, [&](Seconds floor) { return floor >= found[0].time; });
   return found;
+}
+
+// So many, and all of a small question.
+std::size_t LayoutSearch::at_most(std::size_t limit, std::size_t all) const {
+  return plans_.small() ? all : std::min(limit, all);
+}
+
+// Short steps are planned whole as well: slices of gradients and closed forms matter there.
+void LayoutSearch::plan_whole(LaidOutPlan& best) {
+  const Seconds before = best.time;
+  let_plan(best, {"dovetail", limits::degrees(), false, SearchSpace::Plans}, best.plan.grad_sync);
+  if (best.time < before) climb_.polish(best);
 }
 
 // Improves the most promising plans, tries the best of them on all other layouts, and improves those that have become
@@ -247,48 +128,48 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
 void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
   std::vector<ParallelLayout> done;
   const auto improve = [&] {
-    std::ranges::stable_sort(found, faster_than);
-    const std::size_t most = small() ? found.size() : std::min(most_improved, found.size());
+    std::ranges::stable_sort(found, faster_by_estimate);
+    const std::size_t most = at_most(limits::improved, found.size());
     for (std::size_t i = 0; i < most; ++i) {
       if (std::ranges::count(done, found[i].layout) > 0) continue;
       say("knobs", done.size(), std::max(done.size() + 1, 2 * most));
-      found[i] = improved(std::move(found[i]), /*pairs=*/false);
+      found[i] = climb_.improved(std::move(found[i]), /*pairs=*/false);
       done.push_back(found[i].layout);
     }
-    std::ranges::stable_sort(found, faster_than);
+    std::ranges::stable_sort(found, faster_by_estimate);
   };
   improve();
   const Plan best = found.empty() ? Plan() : found.front().plan;
-  for (const Promising& other : std::span(promising_).first(std::min(most_tried, promising_.size()))) {
+  for (const Promising& other : std::span(promising_).first(std::min(limits::tried, promising_.size()))) {
     if (std::ranges::count(done, other.layout) > 0) continue;
-    std::optional<LaidOutPlan> way = fitting(other.layout, best);
-    if (!way || !fits(*way)) continue;
+    std::optional<LaidOutPlan> way = plans_.fitting(other.layout, best);
+    if (!way || !plans_.fits(*way)) continue;
     const auto same = std::ranges::find(found, other.layout, &LaidOutPlan::layout);
     if (same == found.end())
       found.push_back(*std::move(way));
-    else if (faster_than(*way, *same))
+    else if (faster_by_estimate(*way, *same))
       *same = *std::move(way);
   }
   improve();
   if (found.empty()) return;
-  found.front() = improved(std::move(found.front()), /*pairs=*/true);
-  std::ranges::stable_sort(found, faster_than);
+  found.front() = climb_.improved(std::move(found.front()), /*pairs=*/true);
+  std::ranges::stable_sort(found, faster_by_estimate);
 }
 
 // Predicts the most promising plans, and those of small questions all. Returns the best of each layout.
 std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> found, std::size_t count) {
   for (const Arranged& each : arranged_)
     if (may_be_answer(each.plan.plan)) found.push_back(each.plan);
-  std::ranges::stable_sort(found, faster_than);
+  std::ranges::stable_sort(found, faster_by_estimate);
   std::vector<LaidOutPlan> best;
   long layers = 0;
   for (LaidOutPlan& plan : found) {
     const auto same = std::ranges::find(best, plan.layout, &LaidOutPlan::layout);
-    say("finalists", static_cast<std::size_t>(std::min(layers, most_layers)), most_layers);
-    const bool few = layers < most_layers;
+    say("finalists", static_cast<std::size_t>(std::min(layers, limits::finalists_layers)), limits::finalists_layers);
+    const bool few = layers < limits::finalists_layers;
     if (!few && (same != best.end() || best.size() >= count)) continue;
-    layers += predict(plan);
-    if (plan.peak > question_.limit) continue;
+    layers += plans_.predict(plan);
+    if (!plans_.fits(plan)) continue;
     if (same == best.end())
       best.push_back(std::move(plan));
     else if (plan.time < same->time)
@@ -298,123 +179,36 @@ std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> f
   return best;
 }
 
-// The space of plans with all knobs that the user leaves open, the pipeline apart.
-PlanSpace LayoutSearch::open_space(const Experiment& e, const LaidOutPlan& plan) const {
-  const auto fixed = [this, pipeline = plan.plan](Plan& changed) {
-    copy_knobs(KnobClass::Pipeline, pipeline, changed);
-    if (question_.hold) question_.hold(changed);
-  };
-  return plan_space({e, plan.plan, all_knobs(), {}, fixed, {}});
-}
-
-std::optional<Plan> LayoutSearch::with_what_goes_with_it(const Plan& from, const Plan& changed, const Experiment& e) {
-  const Keeps keeps = keeps_changes(from, changed);
-  return nearest_.find(changed, e, [&](const Plan& plan) { return keeps(plan) && limits_.holds(plan, e); });
-}
-
-// A plan with a change, and with what makes it legal, if that is faster. An order by readiness is left out where it
-// would take the whole step to predict.
-bool LayoutSearch::improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best) {
-  Plan plan = best.plan;
-  for (const Setting* set : change) (*set)(plan);
-  plan = limits_.as_run(plan, e);
-  if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) return false;
-  const std::optional<Plan> legal = with_what_goes_with_it(best.plan, plan, e);
-  if (!legal) return false;
-  std::optional<LaidOutPlan> other = estimated(e, best.layout, *legal, Detail::Whole);
-  if (!other || !fits(*other) || other->estimate.time >= best.estimate.time * (1 - 1e-6)) return false;
-  best = *std::move(other);
-  return true;
-}
-
-bool LayoutSearch::improve_by_one(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best) {
-  bool better = false;
-  for (const Axis& axis : axes)
-    for (const Setting& set : axis) better |= improve_by({&set}, e, best);
-  return better;
-}
-
-// Two of those that say what is sent when, on which stream and in how many chunks; they often help only together.
-bool LayoutSearch::improve_by_two(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best) {
-  bool better = false;
-  for (std::size_t second = 1; second < axes.size(); ++second)
-    for (std::size_t first = 0; first < second; ++first)
-      for (const Setting& set_second : axes[second])
-        for (const Setting& set_first : axes[first]) better |= improve_by({&set_first, &set_second}, e, best);
-  return better;
-}
-
-// Changes knobs as long as that makes the step faster, one after the other, and with `pairs` two together at the end.
-LaidOutPlan LayoutSearch::improved(LaidOutPlan best, bool pairs) try {
-  const Experiment e = with_layout(question_.experiment, best.layout);
-  std::vector<Axis> axes = axes_of(open_space(e, best));
-  axes.push_back(pipeline_axis(piped(best.plan, best.layout, e, {})));
-  do {
-    while (improve_by_one(axes, e, best)) {
-    }
-  } while (pairs && improve_by_two(chunk_axes_of(open_space(e, best)), e, best));
-  return best;
-} catch (const InputError&) {  // the user's settings leave nothing open
-  return best;
-}
-
-// The estimate does not know when exactly gradients and weights meet other traffic, nor an order by readiness, so these
-// are tried in whole steps; in small questions every knob is.
-void LayoutSearch::polish(LaidOutPlan& best) try {
-  const Experiment e = with_layout(question_.experiment, best.layout);
-  const std::vector<Axis> axes = axes_of(open_space(e, best));
-  constexpr std::size_t in_steps = 3;  // the last ones: see axes_of()
-  const bool few = question_.experiment.workload.layers * best.plan.micro_batches <= most_ready;
-  constexpr double promising = 1.02;  // times the estimate of the best
-  for (bool better = true; better;) {
-    better = false;
-    for (std::size_t i = small() ? 0 : axes.size() - in_steps; i < axes.size(); ++i)
-      for (const Setting& set : axes[i]) {
-        Plan plan = best.plan;
-        set(plan);
-        plan = limits_.as_run(plan, e);
-        if (plan == best.plan || (plan.order == Order::ReadyFirst && !few)) continue;
-        std::optional<LaidOutPlan> other = estimated(e, best.layout, plan, Detail::Whole);
-        if (!other || (!small() && other->estimate.time > best.estimate.time * promising)) continue;
-        predict(*other);
-        if (other->time >= best.time * (1 - 1e-9) || other->peak > question_.limit) continue;
-        best = *std::move(other);
-        better = small();
-      }
-  }
-} catch (const InputError&) {  // the user's settings leave nothing open
-}
-
-// A planner sees the whole step where it has few micro-batches: there slices of gradients and closed forms matter.
-void LayoutSearch::let_plan(LaidOutPlan& best, const PlannerChoice& choice, GradSync sync) try {
-  const Experiment e = with_layout(question_.experiment, best.layout);
-  if (choice.name == "fixed" || !planned_whole(best)) return;
+// Lets a planner improve the step, where it is short enough to be looked at whole.
+void LayoutSearch::let_plan(LaidOutPlan& best, const PlannerChoice& choice, GradSync sync) {
+  const LayoutQuestion& asked = plans_.question();
+  if (asked.find_planner == nullptr || choice.name == "fixed" || !plans_.is_short(best)) return;
+  const Experiment e = plans_.laid_out(best.layout);
   const auto fixed = [&, pipeline = best.plan](Plan& plan) {
     copy_knobs(KnobClass::Pipeline, pipeline, plan);
-    limits_.hold(plan, e);
+    PlanLimits(asked.hold, asked.as_run).hold(plan, e);
   };
-  PlanningTask task{e, best.plan, choice, {best.plan}, fixed, {}};
+  PlanningTask task{e, best.plan, choice, {best.plan}, fixed, {}, asked.steps};
   task.base.grad_sync = sync;
-  const Plan plan = find_planner(choice.name).choose(task, analytic_evaluator(e)).plan;
-  if (plan == best.plan || !allowed(task, plan)) return;
-  std::optional<LaidOutPlan> planned = estimated(e, best.layout, plan, Detail::Whole);
-  if (!planned) return;
-  predict(*planned);
-  if (planned->time < best.time && planned->peak <= question_.limit) best = *std::move(planned);
-} catch (const InputError&) {  // it cannot plan this
+  const std::optional<Plan> plan =
+      if_answered([&] { return asked.find_planner(choice.name).choose(task, task_evaluator(task)).plan; });
+  if (!plan || *plan == best.plan || !allowed(task, *plan)) return;
+  if (std::optional<LaidOutPlan> planned = plans_.estimated(e, best.layout, *plan))
+    plans_.take_if_faster(*std::move(planned), best);
 }
 
 // The system on a layout, with each of its degrees, with and without ZeRO; estimated.
 std::vector<LaidOutPlan> LayoutSearch::ways_of(const System& system, const ParallelLayout& asked) {
   ParallelLayout layout = asked;
-  if (const auto own = as_run_by(system, with_layout(question_.experiment, layout))) layout.groups = own->parallelism;
+  if (const auto own = as_run_by(system, plans_.laid_out(layout))) layout.groups = own->parallelism;
   std::vector<LaidOutPlan> ways;
-  for (const Plan& arrangement : arrangements_of(system, with_layout(question_.experiment, layout)))
+  for (const Plan& arrangement : arrangements_of(system, plans_.laid_out(layout)))
     for (const int zero : {arrangement.zero, 1}) {
       Plan plan = arrangement;
       plan.zero = zero;
-      if (question_.hold) question_.hold(plan);
-      if (std::optional<LaidOutPlan> way = fitting(layout, plan, system.planner)) ways.push_back(*std::move(way));
+      plan = plans_.held(std::move(plan));
+      if (std::optional<LaidOutPlan> way = plans_.fitting(layout, plan, system.planner))
+        ways.push_back(*std::move(way));
       if (zero == 1) break;
     }
   return ways;
@@ -422,15 +216,15 @@ std::vector<LaidOutPlan> LayoutSearch::ways_of(const System& system, const Paral
 
 std::optional<LaidOutPlan> LayoutSearch::best_of(const System& system, const ParallelLayout& layout) {
   std::vector<LaidOutPlan> ways = ways_of(system, layout);
-  std::erase_if(ways, [&](const LaidOutPlan& way) { return !fits(way); });
-  std::ranges::stable_sort(ways, faster_than);
+  std::erase_if(ways, [&](const LaidOutPlan& way) { return !plans_.fits(way); });
+  std::ranges::stable_sort(ways, faster_by_estimate);
   std::optional<LaidOutPlan> best;
   std::set<int> seen;  // whether a system gains by ZeRO shows when its planner has planned with and without
   for (LaidOutPlan& way : ways) {
-    if (!seen.insert(planned_whole(way) ? way.plan.zero : 0).second) continue;
-    predict(way);
+    if (!seen.insert(plans_.is_short(way) ? way.plan.zero : 0).second) continue;
+    plans_.predict(way);
     let_plan(way, system.planner, system.plan.grad_sync);
-    if (fits(way) && (!best || way.time < best->time)) best = std::move(way);
+    if (plans_.fits(way) && (!best || way.time < best->time)) best = std::move(way);
   }
   return best;
 }
@@ -440,46 +234,15 @@ std::optional<LaidOutPlan> LayoutSearch::best_of(const System& system) {
   for (const Arranged& each : arranged_)
     if (each.system == system.name) ways.push_back(each.plan);
   if (ways.empty() && !promising_.empty()) {
-    const Experiment e = with_layout(question_.experiment, promising_.front().layout);
+    const Experiment e = plans_.laid_out(promising_.front().layout);
     Plan plan = without_choices(plan_on(system, e));
     plan.micro_batches = promising_.front().layout.micro_batches;
     if (const std::optional<InputError> refused = refusal(plan, e)) throw InputError(*refused);
   }
-  std::ranges::stable_sort(ways, faster_than);
-  constexpr std::size_t tries = 3;  // what is estimated to fit may not
-  for (std::size_t i = 0; i < std::min(tries, ways.size()); ++i)
+  std::ranges::stable_sort(ways, faster_by_estimate);
+  for (std::size_t i = 0; i < std::min(limits::systems_tries, ways.size()); ++i)
     if (std::optional<LaidOutPlan> best = best_of(system, ways[i].layout)) return best;
   return std::nullopt;
-}
-
-std::vector<double> LayoutSearch::ratios(const std::vector<LaidOutPlan>& plans, const Shared<Calibration>& costs) {
-  StageCostTable other;
-  std::vector<double> result;
-  for (const LaidOutPlan& plan : plans) {
-    Experiment e = with_layout(question_.experiment, plan.layout);
-    e.calibration = costs;
-    result.push_back(estimate(e, plan.plan, other.of(e, plan.plan), other.hop(e, plan.plan), orders_).time /
-                     plan.estimate.time);
-  }
-  return result;
-}
-
-// Returns the layers that were built for it, once for each micro-batch.
-long LayoutSearch::predict(LaidOutPlan& plan) {
-  const auto known = std::ranges::find_if(
-      predicted_, [&](const LaidOutPlan& p) { return p.layout == plan.layout && p.plan == plan.plan; });
-  if (known != predicted_.end()) {
-    plan = *known;
-    return 0;
-  }
-  const StepPrediction step(with_layout(question_.experiment, plan.layout), plan.plan);
-  plan.time = step.time();
-  plan.stage_peaks = step.stage_peaks();
-  plan.peak = std::ranges::max(plan.stage_peaks);
-  plan.metrics = step.metrics();
-  predicted_.push_back(plan);
-  ++report_.predicted;
-  return static_cast<long>(question_.experiment.workload.layers) * step.built();
 }
 
 }  // namespace dovetail::planners

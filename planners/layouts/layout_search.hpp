@@ -7,32 +7,14 @@
 // over the whole plan space, the best plan is tried on the other layouts, and the finalists are predicted whole.
 #pragma once
 #include <array>
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "models/time/timeline.hpp"
-#include "planners/layouts/layout.hpp"
-#include "planners/layouts/plan_limits.hpp"
-#include "planners/layouts/step_estimate.hpp"
-#include "planners/planner.hpp"
-#include "planners/search/nearest_plan.hpp"
-#include "planners/search/plan_space.hpp"
+#include "planners/layouts/knob_climb.hpp"
+#include "planners/layouts/layout_plans.hpp"
 
 namespace dovetail::planners {
-
-// A plan on a layout. `experiment` is laid out.
-struct LaidOutPlan {
-  ParallelLayout layout;
-  Plan plan;
-  StepEstimate estimate;
-  Seconds time;  // of the whole step, once it is predicted, like all below
-  Bytes peak;    // of the fullest stage
-  std::vector<Bytes> stage_peaks = {};
-  Metrics metrics = {};
-};
 
 struct LayoutSearchReport {
   long layouts = 0;     // that divide everything
@@ -46,26 +28,21 @@ struct LayoutSearchReport {
   Seconds bound;        // no plan of any layout that fits takes less
 };
 
-// Told of what is being searched, and which share of that part is done.
-using SearchProgress = std::function<void(std::string_view part, double done)>;
+// The parts of a search, in order.
 inline constexpr std::array<std::string_view, 4> layout_search_parts{"layouts", "arrangements", "knobs", "finalists"};
 
-struct LayoutQuestion {
-  const Experiment& experiment;
-  LayoutRequest request;
-  Bytes limit;                           // of device memory that may be used
-  std::function<void(Plan&)> hold = {};  // sets the knobs that the user has fixed; empty: none
-  SearchProgress say = {};
-  AsRun as_run = {};  // plans that the framework does not run as they are, are left out; empty: every plan can be run
+// Plans that a search begins with, on every promising layout: those of systems, and others.
+struct SearchStart {
+  std::vector<System> systems = {};
+  std::vector<Plan> plans = {};
 };
 
 class LayoutSearch {
  public:
   explicit LayoutSearch(LayoutQuestion question);
 
-  // The best plans of the whole space, one for each layout, the fastest first; those that fit alone. Arrangements begin
-  // with the plans of these systems.
-  std::vector<LaidOutPlan> best(const std::vector<System>& systems, std::size_t count);
+  // The best plans of the whole space, one for each layout, the fastest first; those that fit alone.
+  std::vector<LaidOutPlan> best(const SearchStart& start, std::size_t count);
 
   // One of these systems with its own best layout among the most promising ones for any plan, with the degree,
   // pipeline, recomputing and ZeRO that suit it best. Empty: it fits on none of them. Throws InputError where its plan
@@ -74,16 +51,17 @@ class LayoutSearch {
   // The same on one layout.
   std::optional<LaidOutPlan> best_of(const System& system, const ParallelLayout& layout);
 
-  // The estimate of a plan with other costs, over that with the question's own.
-  std::vector<double> ratios(const std::vector<LaidOutPlan>& plans, const Shared<Calibration>& costs);
-
   // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
   bool may_be_answer(const Plan& plan) const { return plan.pad_messages == base_.pad_messages; }
 
   LayoutSearchReport report() const {
     LayoutSearchReport report = report_;
-    report.looked_at = costs_.looked_at();
+    const StepModel& steps = *plans_.question().steps;
+    report.estimated = steps.estimated();
+    report.looked_at = steps.looked_at();
+    report.predicted = steps.predicted();
+    report.refusal = steps.first_refusal();
     return report;
   }
 
@@ -98,47 +76,24 @@ class LayoutSearch {
   };
 
   void say(std::string_view part, std::size_t done, std::size_t all) const {
-    if (question_.say) question_.say(part, static_cast<double>(done) / static_cast<double>(all));
+    if (plans_.question().say) plans_.question().say(part, static_cast<double>(done) / static_cast<double>(all));
   }
+  std::size_t at_most(std::size_t limit, std::size_t all) const;
   void look_at_layouts(const std::vector<ParallelLayout>& all);
-  std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
-  enum class Detail { Quick, Whole };
-  std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
-                                       Detail detail);
-  std::optional<LaidOutPlan> best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
-                                        const PlannerChoice& choices);
-  std::vector<Plan> recomputing(Plan plan) const;
-  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan, const PlannerChoice& choices = {});
-  std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const Plan& base,
-                                      const std::vector<System>& systems);
-  PlanSpace open_space(const Experiment& e, const LaidOutPlan& plan) const;
-  bool improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best);
-  bool improve_by_one(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best);
-  bool improve_by_two(const std::vector<Axis>& axes, const Experiment& e, LaidOutPlan& best);
-  LaidOutPlan improved(LaidOutPlan from, bool pairs);
+  std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const SearchStart& start);
   void improve_best(std::vector<LaidOutPlan>& found);
-  void polish(LaidOutPlan& best);
-  void let_plan(LaidOutPlan& best, const PlannerChoice& planner, GradSync sync);
   std::vector<LaidOutPlan> predicted_best(std::vector<LaidOutPlan> found, std::size_t count);
-  long predict(LaidOutPlan& plan);  // its whole step
-  std::vector<Plan> held(std::vector<Plan> plans, const Experiment& e);
-  std::optional<Plan> with_what_goes_with_it(const Plan& from, const Plan& changed, const Experiment& e);
-  bool fits(const LaidOutPlan& plan) const;
-  bool planned_whole(const LaidOutPlan& plan) const;
-  bool small() const;
+  void plan_whole(LaidOutPlan& best);
+  void let_plan(LaidOutPlan& best, const PlannerChoice& planner, GradSync sync);
+  std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
 
-  LayoutQuestion question_;
-  const PlanLimits limits_;
-  StageCostTable costs_;
-  PipelineOrders orders_;
-  NearestPlans nearest_;
-  Plan base_;               // that layouts are looked at with
-  std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
+  LayoutPlans plans_;
+  KnobClimb climb_{plans_};
+  Plan base_ = plans_.held(Plan());  // that layouts are looked at with
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
   std::vector<Seconds> floors_;       // of all that are not too large
-  std::vector<LaidOutPlan> predicted_;
-  std::vector<Arranged> arranged_;  // each system's best on each of the most promising
+  std::vector<Arranged> arranged_;    // each system's best on each of the most promising
 };
 
 }  // namespace dovetail::planners

@@ -9,8 +9,9 @@ namespace dovetail::planners {
 
 // Every knob but those of the pipeline, number formats, padding, graphs and comm_sms. The latter would be chosen too
 // small: with few multiprocessors exchanges between nodes take up to 2.2 times what is priced (data/operators). The
-// last three axes are those of gradients, weights and the order of chunks.
+// last axes are those of gradients, weights and the order of chunks, which only whole steps tell apart.
 std::vector<Axis> axes_of(const PlanSpace& open);
+inline constexpr std::size_t axes_in_steps = 3;
 
 // The ways through the pipeline, each with each set of recomputed parts: what holds more at a time may fit by these.
 Axis pipeline_axis(const std::vector<Plan>& ways);

@@ -9,7 +9,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/plan/expert_sharding.hpp"
-#include "planners/contest.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {

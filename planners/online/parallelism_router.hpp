@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planners/online/online.hpp"
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::planners {
 

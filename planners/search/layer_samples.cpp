@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
-#include "planners/contest.hpp"
 #include "planners/search/search_time.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 
@@ -18,10 +17,7 @@ const LayerSample* LayerSamples::sample(Structure& structure, int forward, int b
     plan.backward_degree = backward;
     ++taken_;
     if (refusal(plan, task_.experiment)) return nullptr;
-    try {
-      place->second = structure.volume->steps().sample(plan);
-    } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
-    }
+    place->second = if_answered([&] { return structure.volume->steps().sample(plan); });
   }
   return place->second ? &*place->second : nullptr;
 }

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "models/price/build_schedule.hpp"
-#include "planners/contest.hpp"
-#include "planners/search/held_over.hpp"
+#include "planners/steps/held_over.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 

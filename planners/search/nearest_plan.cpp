@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "models/plan/plan_rules.hpp"
-#include "planners/refusal.hpp"
+#include "planners/steps/refusal.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -61,15 +61,13 @@ std::vector<const Knob*> differing(const Plan& a, const Plan& b) {
 // The rules that nobody has asked yet when the plan is refused. Each rests on those before it.
 std::size_t rules_left(const Plan& plan, const Experiment& e) {
   std::size_t left = plan_rules().size() + 1;
-  try {
+  const std::optional<InputError> refused = refusal_of([&] {
     for_each_rule(plan, e, [&](const PlanRule& rule, const RuledPlan& ruled) {
       --left;
       rule.require(ruled);
     });
-  } catch (const InputError&) {
-    return left;
-  }
-  return 0;
+  });
+  return refused ? left : 0;
 }
 
 struct Step {

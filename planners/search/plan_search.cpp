@@ -6,14 +6,13 @@
 #include <map>
 #include <utility>
 
-#include "planners/contest.hpp"
-#include "planners/search/climb.hpp"
 #include "planners/search/frontier.hpp"
 #include "planners/search/layer_samples.hpp"
 #include "planners/search/less_memory.hpp"
 #include "planners/search/plan_space.hpp"
 #include "planners/search/polish.hpp"
 #include "planners/search/volume.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -27,7 +26,7 @@ class Search {
       : task_(task), space_(plan_space(task)), limit_(limit), budget_(budget), extra_(budget / 2) {}
 
   SearchResult run(const std::vector<Plan>& known) {
-    for (const Plan& plan : estimated_ ? climbed(task_, space_, known, limit_) : known)
+    for (const Plan& plan : known)
       if (allowed(task_, plan)) predictions_.predict(plan);
     add_volumes(space_.keeping);
     const bool arrived = estimated_ && predictions_.fastest_fitting() != nullptr;
@@ -237,12 +236,11 @@ class Search {
     reduce_in_each_way(*predictions_.fastest_fitting());
   }
 
-  void reduce_in_each_way(Plan plan) try {
+  void reduce_in_each_way(Plan plan) {
     plan = without_choices(std::move(plan));
     plan.grad_sync = GradSync::After;
-    const LayerTimes times = layer_times(task_.experiment, plan);
-    for (Plan& way : gradient_plans(plan, space_, task_.experiment, times)) predictions_.predict(std::move(way));
-  } catch (const InputError&) {  // a cost is missing
+    if (const auto times = if_answered([&] { return layer_times(task_.experiment, plan); }))
+      for (Plan& way : gradient_plans(plan, space_, task_.experiment, *times)) predictions_.predict(std::move(way));
   }
 
   // Looks for any plan that fits, near all that were too large. False: there is none.
@@ -313,7 +311,7 @@ class Search {
 }  // namespace
 
 bool climbs(const PlanningTask& task) {
-  return task.estimates && task.experiment.parallelism.pp > 1 && EstimatedSteps::applies_to(task.experiment);
+  return task.by_estimate && task.experiment.parallelism.pp > 1 && StepModel::is_worth_estimating(task.experiment);
 }
 
 long search_budget(const Experiment& e) {

@@ -19,8 +19,8 @@ struct SearchResult {
 // by themselves. With pipeline stages enough for 30 whole plans, or 20,000.
 long search_budget(const Experiment& experiment);
 
-// Whether the search climbs by estimates instead, because a whole step takes long to predict. Then it predicts what the
-// climbs lead to, and looks further with the least budget only where none of that fits.
+// Whether a whole step takes so long to predict that the search takes the best known plan that fits for the best of the
+// space, and looks further with the least budget only where none fits.
 bool climbs(const PlanningTask& task);
 
 // `known`: plans to begin with, of the space or not. With a large enough budget the best of the space is among the

@@ -14,20 +14,13 @@
 #include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
-#include "planners/contest.hpp"
-#include "planners/pipelines.hpp"
+#include "planners/task/contest.hpp"
+#include "planners/task/pipelines.hpp"
 
 namespace dovetail::planners {
 namespace {
 
 using Knobs = std::span<const Knob>;
-
-bool holds(const PlanningTask& task, const Plan& plan) {
-  if (!task.hold) return true;
-  Plan held = plan;
-  task.hold(held);
-  return held == plan;
-}
 
 // The settings that leave what the user has fixed; the base's own where there is none.
 Axis open_settings(const PlanningTask& task, Axis axis) {
@@ -292,6 +285,17 @@ std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const
   return plans;
 }
 
+std::vector<Plan> sliced_plans(const Plan& plan, const Experiment& experiment) {
+  if (!reduces(experiment)) return {};
+  Plan open = without_choices(plan);
+  const std::optional<LayerTimes> times = if_answered([&] { return layer_times(experiment, open); });
+  if (!times) return {};
+  open.grad_sync = GradSync::Partitioned;
+  PlanSpace space;
+  space.grad_syncs = {GradSync::Partitioned};
+  return gradient_plans(open, space, experiment, *times);
+}
+
 void for_each_plan(const PlanningTask& task, const PlanSpace& space, const std::function<void(const Plan&)>& use) {
   for (const Plan& structure : structures(task, space)) {
     std::optional<LayerTimes> times;  // the same for all degrees
@@ -318,15 +322,9 @@ std::vector<Plan> degree_plans(PlanningTask task, const Plan& base) {
   task.base = base;
   task.choices.space = SearchSpace::Degrees;
   std::vector<Plan> plans;
-  try {
-    for_each_plan(task, plan_space(task), [&](const Plan& plan) { plans.push_back(plan); });
-  } catch (const InputError&) {  // no degree is allowed
-  }
+  if (const auto space = if_answered([&] { return plan_space(task); }))  // else no degree is allowed
+    for_each_plan(task, *space, [&](const Plan& plan) { plans.push_back(plan); });
   return plans;
-}
-
-bool allowed(const PlanningTask& task, const Plan& plan) {
-  return holds(task, plan) && !refusal(plan, task.experiment);
 }
 
 }  // namespace dovetail::planners

@@ -9,7 +9,7 @@
 
 #include "models/plan/knob_table.hpp"
 #include "planners/closed_form/layer_times.hpp"
-#include "planners/planner.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::planners {
 
@@ -42,14 +42,15 @@ std::vector<Plan> combinations(const Plan& base, std::span<const Axis> axes);
 std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const Experiment& experiment,
                                  const LayerTimes& times);
 
+// The plan with partitioned gradients, sliced for its backward degree in each way that gradient_plans() knows; none
+// where it reduces no gradients or a cost is missing.
+std::vector<Plan> sliced_plans(const Plan& plan, const Experiment& experiment);
+
 // Every plan of the space that can be built, small degrees first; of SearchSpace::Degrees with partitioned gradients
 // sliced in three ways each.
 void for_each_plan(const PlanningTask& task, const PlanSpace& space, const std::function<void(const Plan&)>& use);
 
 // The base with every pair of the task's degrees; none where it or all of its degrees cannot be built.
 std::vector<Plan> degree_plans(PlanningTask task, const Plan& base);
-
-// May the task's planner propose this plan: it can be built, and has what the user has fixed.
-bool allowed(const PlanningTask& task, const Plan& plan);
 
 }  // namespace dovetail::planners

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planners/search/polish.hpp"
 
-#include "models/base/errors.hpp"
 #include "planners/closed_form/layer_times.hpp"
+#include "planners/steps/refusal.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -40,12 +40,10 @@ bool reduce_in_each_way(Plan plan, const PlanningTask& task, const PlanSpace& sp
   plan.backward_degrees.clear();
   Plan unsliced = plan;
   unsliced.grad_sync = GradSync::After;
-  try {
-    const LayerTimes times = layer_times(task.experiment, unsliced);
-    for (Plan& way : gradient_plans(plan, space, task.experiment, times))
-      if (!look_at(std::move(way))) return false;
-  } catch (const InputError&) {  // it cannot be built, or a cost is missing
-  }
+  const auto times = if_answered([&] { return layer_times(task.experiment, unsliced); });
+  if (!times) return true;
+  for (Plan& way : gradient_plans(plan, space, task.experiment, *times))
+    if (!look_at(std::move(way))) return false;
   return true;
 }
 

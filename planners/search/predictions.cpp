@@ -5,9 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "models/base/errors.hpp"
-#include "planners/search/held_over.hpp"
-#include "planners/search/plan_space.hpp"
+#include "planners/steps/held_over.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 
@@ -20,11 +19,9 @@ Seconds Predictions::predict(Plan plan, bool always) {
   if (!allowed(task_, plan)) return never;
   Prediction p{std::move(plan), {}, {}};
   const Experiment& e = task_.experiment;
-  try {
-    p.time = task_.steps->time(e, p.plan);
-  } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
-    return never;
-  }
+  const std::optional<Seconds> time = if_answered([&] { return task_.steps->time(e, p.plan); });
+  if (!time) return never;
+  p.time = *time;
   layers_ += static_cast<long>(e.workload.layers) * task_.steps->built(e, p.plan);
   if (always || faster(p.time, best_)) p.peak = task_.steps->peak(e, p.plan);
   if (p.peak <= limit_) {

@@ -4,9 +4,9 @@
 #include <map>
 #include <vector>
 
-#include "planners/planner.hpp"
 #include "planners/search/plan_kinds.hpp"
 #include "planners/search/search_time.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::planners {
 

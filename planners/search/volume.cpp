@@ -5,9 +5,8 @@
 #include <cmath>
 #include <utility>
 
-#include "models/base/errors.hpp"
-#include "planners/contest.hpp"
 #include "planners/search/search_time.hpp"
+#include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -60,11 +59,8 @@ std::optional<Volume> VolumeBounds::volume_of(Plan plan) {
   if (plan.grad_sync == GradSync::Partitioned && plan.gradient_slices.empty()) plan.grad_sync = GradSync::After;
   if (refusal(simplest_arrangement(plan), experiment_)) return {};
   std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
-  try {
-    if (!steps) steps = std::make_unique<StepBound>(experiment_, plan);
-  } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
-    return {};
-  }
+  if (!steps) steps = if_answered([&] { return std::make_unique<StepBound>(experiment_, plan); }).value_or(nullptr);
+  if (!steps) return {};
   return Volume(std::move(plan), *steps);
 }
 

@@ -153,7 +153,7 @@ void write_html(std::ostream& out, const Tuning& tuning) {
                   tuning.experiment.cluster.name, duration(tuning.best.front().step)),
       question_lines(tuning));
   if (tuning.explanation) write_paragraphs(out, "In words", explanation_text(*tuning.explanation));
-  for (const TuningTable& table : tuning_tables(tuning)) write_section(out, table);
+  for (const TuningTable& table : tuning_tables(tuning, /*verbose=*/true)) write_section(out, table);
   if (tuning.framework) write_arguments(out, *tuning.framework);
   write_paragraphs(out, "How it was found", {proof_line(tuning)});
   write_paragraphs(out, "Notes", tuning.notes);

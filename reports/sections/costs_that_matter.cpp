@@ -47,7 +47,10 @@ nlohmann::ordered_json costs_json(const SystemResult& result) {
 Section costs_that_matter() {
   return {"costs that matter most",
           "The step while one cost is at an end of the range in which it is known and all others are as calibrated.",
-          "costs_that_matter", costs_table, costs_json};
+          "costs_that_matter",
+          /*brief=*/true,
+          costs_table,
+          costs_json};
 }
 
 }  // namespace dovetail::reports

@@ -105,7 +105,8 @@ nlohmann::ordered_json critical_path_json(const SystemResult& result) {
 
 Section critical_path() {
   return {"what limits the step", "The kinds of operations that take longest on the chain that ends last.",
-          "critical_path", critical_path_table, critical_path_json};
+          "critical_path",        /*brief=*/true,
+          critical_path_table,    critical_path_json};
 }
 
 }  // namespace dovetail::reports

@@ -64,7 +64,10 @@ nlohmann::ordered_json memory_json(const SystemResult& result) {
 Section memory_by_kind() {
   return {"memory by kind",
           "Device memory of a rank of each pipeline stage at its own peak, in GiB, of the fastest system.",
-          "memory_by_stage", memory_table, memory_json};
+          "memory_by_stage",
+          /*brief=*/false,
+          memory_table,
+          memory_json};
 }
 
 }  // namespace dovetail::reports

@@ -19,6 +19,7 @@ struct Section {
   const char* title;
   const char* hint;    // a sentence below the title
   const char* member;  // of each result in JSON
+  bool brief;          // whether a terminal shows it for a result alone without -v
   // Without rows the section is left out.
   SectionTable (*table)(const Report& report);
   // The value of the member.

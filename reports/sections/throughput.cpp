@@ -51,7 +51,10 @@ Section throughput() {
       "nothing. MFU divides them by the peak of the products' format. Exposed: communication without computation. "
       "Waiting: neither runs (pipeline bubble, launches, other ranks). Both are means over all ranks, which compute "
       "for the rest of the step.",
-      "throughput", throughput_table, throughput_json};
+      "throughput",
+      /*brief=*/false,
+      throughput_table,
+      throughput_json};
 }
 
 }  // namespace dovetail::reports

@@ -4,20 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <ostream>
+#include <utility>
 
 #include "models/base/names.hpp"
 #include "models/results/ranking.hpp"
 #include "reports/sections/section.hpp"
 #include "reports/text/explanation_text.hpp"
 #include "reports/text/format.hpp"
+#include "reports/text/notes.hpp"
 #include "reports/text/summary.hpp"
 #include "reports/text/text_table.hpp"
 
 namespace dovetail::reports {
 namespace {
 
-constexpr std::size_t page_width = 118, name_width = 24, cell_width = 36;
+constexpr std::size_t name_width = 24, cell_width = 36;
+
+// How a report is written.
+struct Look {
+  bool colour, verbose;
+  std::size_t width() const { return verbose ? 118 : 98; }
+};
 
 double ms(Seconds time) {
   return time.value() * 1e3;
@@ -60,10 +69,31 @@ std::string misfit(const Report& report, const SystemResult& result) {
                      bytes(report.experiment.cluster.device.memory), printable(report.experiment.cluster.device.name));
 }
 
-void write_header(std::ostream& out, const Report& report, bool colour) {
+void write_header(std::ostream& out, const Report& report, Look look) {
   const auto lines = experiment_lines(report.experiment);
-  out << inked(wrapped(printable(report.kind) + ": " + lines.front(), page_width, 2), Ink::Bold, colour) << '\n';
-  for (std::size_t i = 1; i < lines.size(); ++i) out << wrapped("  " + lines[i], page_width, 2) << '\n';
+  out << inked(wrapped(printable(report.kind) + ": " + lines.front(), look.width(), 2), Ink::Bold, look.colour) << '\n';
+  for (std::size_t i = 1; i < lines.size(); ++i) out << wrapped("  " + lines[i], look.width(), 2) << '\n';
+}
+
+// "dovetail: predicted 1944 ms a step (90 % range 1826 - 2914), 8086 tokens/s a GPU, MFU 18.9 %, 77.6 of 80.0 GiB".
+std::string headline(const Report& report, const SystemResult& best) {
+  const int decimals = ms_decimals(report);
+  std::string line = fmt::format("{}: {} {} ms a step", name_of(best), name_in(result_kind_names, best.timeline.kind),
+                                 fixed(ms(best.metrics.makespan), decimals));
+  if (best.range) line += fmt::format(" (90 % range {})", range_text(best, decimals));
+  const Throughput& t = best.throughput;
+  if (t.tokens_per_second > 0) line += fmt::format(", {} tokens/s a GPU", significant(t.of_gpu));
+  if (t.tokens_per_second > 0 && t.mfu) line += fmt::format(", MFU {:.3g} %", 100 * *t.mfu);
+  return line + fmt::format(", {} of {}", bytes(best.memory.peak), bytes(report.experiment.cluster.device.memory));
+}
+
+// A run is held to modelled times, so that its step is no headline.
+void write_headline(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, Look look) {
+  if (rows.empty() || report.kind == "run" || !rows.front().result->feasible) return;
+  const std::string line = headline(report, *rows.front().result);
+  out << '\n'
+      << inked(wrapped(compared(report) > 1 ? "fastest: " + line : line, look.width(), 2), Ink::Bold, look.colour)
+      << '\n';
 }
 
 // "16 1f1b"; one micro-batch has no order.
@@ -77,16 +107,17 @@ bool has_micro_batches(const Report& report) {
          std::ranges::any_of(report.results, [](const SystemResult& r) { return r.plan.micro_batches > 1; });
 }
 
-void add_refused(TextTable& table, const Report& report, std::size_t columns) {
+void add_refused(TextTable& table, const Report& report, std::size_t columns, Look look) {
   for (const RefusedSystem& refused : report.refused) {
     std::vector<std::string> cells(columns, "-");
     cells.front() = printable(refused.system, name_width);
-    table.add(std::move(cells), Ink::Dim);
-    table.add_remark(wrapped("    left out: " + printable(refused.reason), page_width, 4), Ink::Dim);
+    if (look.verbose) table.add(std::move(cells), Ink::Dim);
+    const std::string name = look.verbose ? "" : printable(refused.system, name_width) + " ";
+    table.add_remark(wrapped("    " + name + "left out: " + printable(refused.reason), look.width(), 4), Ink::Dim);
   }
 }
 
-void write_fastest(std::ostream& out, const Report& report, bool colour) {
+void write_fastest(std::ostream& out, const Report& report, Look look) {
   const std::vector<const SystemResult*> tied = tied_fastest(report);
   if (compared(report) < 2 || tied.size() < 2) return;
   std::string names;
@@ -94,44 +125,88 @@ void write_fastest(std::ostream& out, const Report& report, bool colour) {
   const std::string tie = has_ranges(report)
                               ? fmt::format("a tie, as far as costs are known: {}", names)
                               : fmt::format("a tie: {} (within 1 %; costs are not known better than that)", names);
-  out << inked(wrapped(tie, page_width, 2), Ink::Good, colour) << '\n';
+  out << inked(wrapped(tie, look.width(), 2), Ink::Good, look.colour) << '\n';
 }
 
-void write_results(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+bool has_kinds(const Report& report) {
+  return compared(report) < static_cast<std::ptrdiff_t>(report.results.size());
+}
+
+struct Column {
+  std::string heading;
+  std::function<std::string(const SummaryRow&)> cell;
+};
+
+// All columns but the name.
+std::vector<Column> columns_of(const Report& report, const std::vector<SummaryRow>& rows, Look look) {
   const int decimals = ms_decimals(report);
+  const auto in_ms = [decimals](std::optional<Seconds> time) { return fixed(ms(time), decimals); };
   const bool with_pipeline = has_micro_batches(report);
-  const std::vector<const SystemResult*> best = tied_fastest(report);
-  std::vector<std::string> headings{"\nsystem",          "degree\nfwd / bwd", "step\nms",         "forward\nms",
-                                    "backward\nms",      "speed-up\nx",       "exposed\ncomm ms", "peak\nGiB",
-                                    "of lower\nbound x", "\nresult"};
-  const bool with_ranges = has_ranges(report);
-  if (with_ranges) headings.insert(headings.begin() + 3, "90 %\nrange ms");
-  if (with_pipeline) headings.insert(headings.begin() + 2, "micro-\nbatches");
-  TextTable table(headings);
+  const bool with_phases =
+      look.verbose || std::ranges::any_of(rows, [](const SummaryRow& r) { return r.forward.has_value(); });
+  std::vector<Column> columns{{"degree\nfwd / bwd", [](const SummaryRow& row) {
+                                 const Plan& plan = row.result->plan;
+                                 return fmt::format("{} / {}", plan.forward_degree, backward_degrees(plan));
+                               }}};
+  const auto add = [&](bool shown, const char* heading, std::function<std::string(const SummaryRow&)> cell) {
+    if (shown) columns.push_back({heading, std::move(cell)});
+  };
+  add(with_pipeline, "micro-\nbatches", [](const SummaryRow& row) { return pipeline(row.result->plan); });
+  add(true, "step\nms", [=](const SummaryRow& row) { return in_ms(row.result->metrics.makespan); });
+  add(has_ranges(report), "90 %\nrange ms", [=](const SummaryRow& row) { return range_text(*row.result, decimals); });
+  add(with_phases, "forward\nms", [=](const SummaryRow& row) { return in_ms(row.forward); });
+  add(with_phases, "backward\nms", [=](const SummaryRow& row) { return in_ms(row.backward); });
+  add(true, "speed-up\nx", [](const SummaryRow& row) { return fixed(row.speedup, 2); });
+  add(true, "exposed\ncomm ms",
+      [=](const SummaryRow& row) { return in_ms(row.result->metrics.exposed_communication); });
+  add(true, "peak\nGiB", [](const SummaryRow& row) { return fixed(row.result->memory.peak.value() / gib, 2); });
+  add(look.verbose, "of lower\nbound x",
+      [](const SummaryRow& row) { return fixed(row.over_bound, 2) + (row.of_plan ? " p" : ""); });
+  add(look.verbose || has_kinds(report), "\nresult",
+      [](const SummaryRow& row) { return std::string(name_in(result_kind_names, row.result->timeline.kind)); });
+  return columns;
+}
+
+// Results that a table shows in one line.
+struct Line {
+  const SummaryRow* row;
+  std::vector<std::string> cells;
+  std::string others;  // names
+};
+
+std::vector<Line> lines_of(const std::vector<SummaryRow>& rows, const std::vector<Column>& columns, Look look) {
+  std::vector<Line> lines;
   for (const SummaryRow& row : rows) {
-    const SystemResult& result = *row.result;
+    std::vector<std::string> cells;
+    for (const Column& column : columns) cells.push_back(column.cell(row));
+    const auto same = look.verbose ? lines.end() : std::ranges::find(lines, cells, &Line::cells);
+    if (same == lines.end())
+      lines.push_back({&row, std::move(cells), ""});
+    else
+      same->others += (same->others.empty() ? "" : ", ") + name_of(*row.result);
+  }
+  return lines;
+}
+
+void write_results(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, Look look) {
+  const std::vector<Column> columns = columns_of(report, rows, look);
+  std::vector<std::string> headings{"\nsystem"};
+  for (const Column& column : columns) headings.push_back(column.heading);
+  const std::vector<const SystemResult*> best = tied_fastest(report);
+  TextTable table(headings);
+  for (Line& line : lines_of(rows, columns, look)) {
+    const SystemResult& result = *line.row->result;
     const bool good = compared(report) > 1 && std::ranges::find(best, &result) != best.end();
-    const Ink ink = !result.feasible ? Ink::Bad : good ? Ink::Good : Ink::Plain;
-    std::vector<std::string> cells{name_of(result),
-                                   fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
-                                   fixed(ms(result.metrics.makespan), decimals),
-                                   fixed(ms(row.forward), decimals),
-                                   fixed(ms(row.backward), decimals),
-                                   fixed(row.speedup, 2),
-                                   fixed(ms(result.metrics.exposed_communication), decimals),
-                                   fixed(result.memory.peak.value() / gib, 2),
-                                   fixed(row.over_bound, 2) + (row.of_plan ? " p" : ""),
-                                   std::string(name_in(result_kind_names, result.timeline.kind))};
-    if (with_ranges) cells.insert(cells.begin() + 3, range_text(result, decimals));
-    if (with_pipeline) cells.insert(cells.begin() + 2, pipeline(result.plan));
-    table.add(std::move(cells), ink);
+    line.cells.insert(line.cells.begin(), name_of(result));
+    table.add(std::move(line.cells), !result.feasible ? Ink::Bad : good ? Ink::Good : Ink::Plain);
+    if (!line.others.empty()) table.add_remark(wrapped("    alike: " + line.others, look.width(), 4), Ink::Dim);
     if (!result.feasible) table.add_remark(misfit(report, result), Ink::Bad);
   }
-  add_refused(table, report, headings.size());
-  out << '\n' << table.text(colour);
-  if (std::ranges::any_of(rows, &SummaryRow::of_plan))
+  add_refused(table, report, headings.size(), look);
+  out << '\n' << table.text(look.colour);
+  if (look.verbose && std::ranges::any_of(rows, &SummaryRow::of_plan))
     out << "p: of this plan's own bound, its longest stream or chain of operations as they were measured\n";
-  write_fastest(out, report, colour);
+  write_fastest(out, report, look);
 }
 
 std::string clock_text(const ClockReading& clock) {
@@ -153,7 +228,7 @@ std::string training_line(const TrainingReport& training) {
   return line + fmt::format("; equal to the sequential training: {} (error {:.1e})", equal, training.loss_error);
 }
 
-void write_runs(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+void write_runs(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, Look look) {
   const int decimals = ms_decimals(report);
   TextTable table({"\nmeasured beside modelled", "modelled\nms", "measured\nms", "95 %\ninterval ms",
                    "measured /\nmodelled", "\ndilation", "emulated\nshare %", "\noverruns", "\nsamples"});
@@ -173,24 +248,24 @@ void write_runs(std::ostream& out, const Report& report, const std::vector<Summa
                                            run.ranks, run.stopped_by, clock_text(run.clock))),
                      Ink::Dim);
   }
-  if (any) out << '\n' << table.text(colour);
+  if (any) out << '\n' << table.text(look.colour);
 }
 
-void write_sections(std::ostream& out, const Report& report, bool colour) {
+void write_sections(std::ostream& out, const Report& report, Look look) {
   for (const Section& section : sections()) {
     const SectionTable content = section.table(report);
-    if (content.rows.empty()) continue;
+    if (content.rows.empty() || (!look.verbose && !section.brief)) continue;
     TextTable table(content.headings);
     for (const std::vector<std::string>& row : content.rows) {
       std::vector<std::string> cells;
       for (const std::string& cell : row) cells.push_back(printable(cell, cell_width));
       table.add(std::move(cells));
     }
-    out << '\n' << inked(section.title, Ink::Bold, colour) << '\n' << table.text(colour);
+    out << '\n' << inked(section.title, Ink::Bold, look.colour) << '\n' << table.text(look.colour);
   }
 }
 
-void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool colour) {
+void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, Look look) {
   std::string text;
   for (const SummaryRow& row : rows) {
     const PlannerReport& planner = row.result->planner;
@@ -202,13 +277,13 @@ void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool 
       line += fmt::format("; {:.2f} % slower than the best of all plans", *planner.regret * 100);
     if (planner.evaluations > 1)
       line += fmt::format("; {} plans evaluated in {}", planner.evaluations, duration(planner.time));
-    text += wrapped(printable(line), page_width, 4) + '\n';
+    text += wrapped(printable(line), look.width(), 4) + '\n';
   }
-  if (!text.empty()) out << '\n' << inked("why", Ink::Bold, colour) << '\n' << text;
+  if (!text.empty()) out << '\n' << inked("why", Ink::Bold, look.colour) << '\n' << text;
 }
 
 // Systems that could choose the same stand in one line.
-void write_choices(std::ostream& out, const std::vector<SummaryRow>& rows, bool colour) {
+void write_choices(std::ostream& out, const std::vector<SummaryRow>& rows, Look look) {
   std::vector<std::pair<std::string, std::string>> lines;  // choices and names
   for (const SummaryRow& row : rows) {
     const std::string& choices = row.result->planner.choices;
@@ -221,9 +296,9 @@ void write_choices(std::ostream& out, const std::vector<SummaryRow>& rows, bool 
       known->second += ", " + name_of(*row.result);
   }
   if (rows.size() < 2) return;
-  out << '\n' << inked("what each may choose", Ink::Bold, colour) << '\n';
+  out << '\n' << inked("what each may choose", Ink::Bold, look.colour) << '\n';
   for (const auto& [choices, names] : lines)
-    out << wrapped(printable(fmt::format("  {}: {}", names, choices)), page_width, 4) << '\n';
+    out << wrapped(printable(fmt::format("  {}: {}", names, choices)), look.width(), 4) << '\n';
 }
 
 // "one, s4, double" is what sets a point of a front apart.
@@ -235,13 +310,13 @@ std::string memory_knobs(const Plan& plan) {
   return text;
 }
 
-void write_fronts(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+void write_fronts(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, Look look) {
   for (const SummaryRow& row : rows) {
     const std::vector<FrontPoint>& front = row.result->planner.front;
     if (front.size() < 2 || row.result->timeline.kind == ResultKind::Measured) continue;
     out << '\n'
         << inked(printable(fmt::format("time against memory, of the plans that {} looked at", row.result->system)),
-                 Ink::Bold, colour)
+                 Ink::Bold, look.colour)
         << '\n';
     for (const FrontPoint& point : front)
       out << fmt::format("  {:>9} ms {:>8.2f} GiB  {}\n", fixed(ms(point.time), ms_decimals(report)),
@@ -249,32 +324,33 @@ void write_fronts(std::ostream& out, const Report& report, const std::vector<Sum
   }
 }
 
-void write_explanation(std::ostream& out, const Report& report, bool colour) {
+void write_explanation(std::ostream& out, const Report& report, Look look) {
   if (!report.explanation) return;
-  out << '\n' << inked("explanation", Ink::Bold, colour) << '\n';
+  out << '\n' << inked("explanation", Ink::Bold, look.colour) << '\n';
   for (const std::string& paragraph : explanation_text(*report.explanation))
-    out << wrapped("  " + printable(paragraph), page_width, 2) << '\n';
-}
-
-void write_notes(std::ostream& out, const Report& report, bool colour) {
-  if (report.notes.empty()) return;
-  out << '\n' << inked("notes", Ink::Bold, colour) << '\n';
-  for (const std::string& note : report.notes) out << wrapped("  - " + printable(note), page_width, 4) << '\n';
+    out << wrapped("  " + printable(paragraph), look.width(), 2) << '\n';
 }
 
 }  // namespace
 
-void write_table(std::ostream& out, const Report& report, bool colour) {
-  const std::vector<SummaryRow> rows = summarize(report);
-  write_header(out, report, colour);
-  write_results(out, report, rows, colour);
-  write_runs(out, report, rows, colour);
-  write_explanation(out, report, colour);
-  write_sections(out, report, colour);
-  write_choices(out, rows, colour);
-  write_reasons(out, rows, colour);
-  write_fronts(out, report, rows, colour);
-  write_notes(out, report, colour);
+void write_table(std::ostream& out, const Report& report, bool colour, bool verbose) {
+  const Look look{colour, verbose};
+  std::vector<SummaryRow> rows = summarize(report);
+  if (!has_kinds(report))
+    std::ranges::stable_sort(
+        rows, {}, [](const SummaryRow& row) { return std::pair(!row.result->feasible, row.result->metrics.makespan); });
+  write_header(out, report, look);
+  write_headline(out, report, rows, look);
+  write_results(out, report, rows, look);
+  write_runs(out, report, rows, look);
+  write_explanation(out, report, look);
+  const bool alone = report.results.size() == 1;
+  if (verbose || alone) write_sections(out, report, look);
+  if (verbose) write_choices(out, rows, look);
+  if (verbose || alone) write_reasons(out, rows, look);
+  if (verbose) write_fronts(out, report, rows, look);
+  constexpr std::size_t few = 6;
+  write_notes(out, report.notes, colour, look.width(), verbose ? std::string::npos : few);
 }
 
 }  // namespace dovetail::reports

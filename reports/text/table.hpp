@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report as a table for a terminal, at most 120 columns wide.
+// A report as a table for a terminal.
 #pragma once
 #include <iosfwd>
 
@@ -7,8 +7,10 @@
 
 namespace dovetail::reports {
 
-// Writes the question, one line per result, measured beside modelled where something ran, why the planners chose
-// what they chose, and the notes. Colour is ANSI codes; without it the text is plain.
-void write_table(std::ostream& out, const Report& report, bool colour);
+// Writes the question, the fastest result, one line per result in order of time, measured beside modelled where
+// something ran, and the first notes, at most 100 columns wide. Systems that do the same share a line. `verbose`: all
+// columns, a line for each system, all sections, why the planners chose what they chose, and all notes, at most 120
+// columns wide. Colour is ANSI codes; without it the text is plain.
+void write_table(std::ostream& out, const Report& report, bool colour, bool verbose);
 
 }  // namespace dovetail::reports

@@ -11,12 +11,17 @@
 #include "models/base/names.hpp"
 #include "reports/text/explanation_text.hpp"
 #include "reports/text/format.hpp"
+#include "reports/text/notes.hpp"
 #include "reports/text/text_table.hpp"
 
 namespace dovetail::reports {
 namespace {
 
-constexpr std::size_t width = 118;
+constexpr std::size_t few_plans = 5, few_systems = 5;  // without -v
+
+std::size_t width(bool verbose) {
+  return verbose ? 118 : 98;
+}
 
 std::string gigabytes(Bytes amount) {
   return fixed(amount.value() / gib, 1);
@@ -36,21 +41,24 @@ std::vector<std::string> layout_cells(const TunedPlan& plan) {
   return cells;
 }
 
-std::vector<std::string> figure_cells(const TunedPlan& plan, const Tuning& tuning, int decimals) {
+std::vector<std::string> figure_cells(const TunedPlan& plan, const Tuning& tuning, int decimals, bool verbose) {
   const Throughput& t = plan.throughput;
-  return {fixed(1e3 * plan.step.value(), decimals),
-          fixed(t.of_gpu, 0),
-          t.mfu ? fixed(100 * *t.mfu, 1) : "-",
-          gigabytes(plan.peak()),
-          gigabytes(tuning.experiment.cluster.device.memory - plan.peak()),
-          fixed(100 * t.exposed, 1),
-          fixed(100 * t.waiting, 1)};
+  std::vector<std::string> cells{fixed(1e3 * plan.step.value(), decimals)};
+  if (verbose) cells.push_back(fixed(t.of_gpu, 0));
+  cells.push_back(t.mfu ? fixed(100 * *t.mfu, 1) : "-");
+  cells.push_back(gigabytes(plan.peak()));
+  if (verbose) cells.push_back(gigabytes(tuning.experiment.cluster.device.memory - plan.peak()));
+  if (verbose) cells.push_back(fixed(100 * t.exposed, 1));
+  if (verbose) cells.push_back(fixed(100 * t.waiting, 1));
+  return cells;
 }
 
 const std::vector<std::string> layout_headings{"pp",  "stages\nof each", "mp",       "dp",  "ep",
                                                "esp", "micro\nbatch",    "of\nthem", "zero"};
-const std::vector<std::string> figure_headings{"step\nms",  "tokens/s\na GPU", "MFU\n%", "memory\nGiB",
-                                               "free\nGiB", "exposed\n%",      "idle\n%"};
+std::vector<std::string> figure_headings(bool verbose) {
+  if (!verbose) return {"step\nms", "MFU\n%", "memory\nGiB"};
+  return {"step\nms", "tokens/s\na GPU", "MFU\n%", "memory\nGiB", "free\nGiB", "exposed\n%", "idle\n%"};
+}
 
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -80,41 +88,72 @@ std::string range_text(const TunedPlan& plan) {
                      fixed(1e3 * plan.step.value() * plan.range->high, 0));
 }
 
-TuningTable best_table(const Tuning& tuning) {
+// "24800 GPU-hours for 1e12 tokens and 17.4 MWh, at 700 W for each GPU".
+std::string price_of_training(const Tuning& tuning) {
+  const TunedPlan& best = tuning.best.front();
+  std::string text = fmt::format("{} GPU-hours for 1e12 tokens", significant(gpu_hours(best, trillion)));
+  if (tuning.gpu_watts > 0)
+    text += fmt::format(" and {} MWh, at {:g} W for each GPU",
+                        significant(megawatt_hours(best, trillion, tuning.gpu_watts)), tuning.gpu_watts);
+  return text;
+}
+
+std::string headline(const Tuning& tuning) {
+  const TunedPlan& best = tuning.best.front();
+  const Throughput& t = best.throughput;
+  std::string text = fmt::format("best: predicted {} ms a step", fixed(1e3 * best.step.value(), decimals_of(tuning)));
+  if (best.range) text += fmt::format(" (90 % range {})", range_text(best));
+  text += fmt::format(", {} tokens/s a GPU", fixed(t.of_gpu, 0));
+  if (t.mfu) text += fmt::format(", MFU {} %", fixed(100 * *t.mfu, 1));
+  return text + fmt::format(", {} GiB; {}", gigabytes(best.peak()), price_of_training(tuning));
+}
+
+TuningTable best_table(const Tuning& tuning, bool verbose) {
   const bool ranges = tuning.best.front().range.has_value();
-  std::vector<std::string> headings = joined(joined({"rank"}, layout_headings), figure_headings);
+  std::vector<std::string> headings = joined(joined({"rank"}, layout_headings), figure_headings(verbose));
   if (ranges) headings.emplace_back("90 % range\nms");
   TuningTable table{"the best plans, one for each layout", headings, {}};
   const int decimals = decimals_of(tuning);
-  for (std::size_t i = 0; i < tuning.best.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(verbose ? tuning.best.size() : few_plans, tuning.best.size()); ++i) {
     const TunedPlan& plan = tuning.best[i];
     std::vector<std::string> cells{fmt::format("{}{}", i + 1, plan.tied && i > 0 ? " tied" : "")};
-    cells = joined(joined(cells, layout_cells(plan)), figure_cells(plan, tuning, decimals));
+    cells = joined(joined(cells, layout_cells(plan)), figure_cells(plan, tuning, decimals, verbose));
     if (ranges) cells.push_back(range_text(plan));
     table.rows.push_back(std::move(cells));
   }
-  const TunedPlan& best = tuning.best.front();
-  table.remarks.push_back(
-      fmt::format("with the best one, 1e12 tokens take {} GPU-hours", significant(gpu_hours(best, trillion))));
-  if (tuning.gpu_watts > 0)
-    table.remarks.back() +=
-        fmt::format(" and {} MWh, at {:g} W for each GPU",
-                    significant(megawatt_hours(best, trillion, tuning.gpu_watts)), tuning.gpu_watts);
+  if (verbose) table.remarks.push_back("with the best one: " + price_of_training(tuning));
   return table;
 }
 
-TuningTable systems_table(const Tuning& tuning) {
-  TuningTable table{"each system with its own best layout, and on the best one",
-                    joined(joined({"system"}, layout_headings),
-                           {"step\nms", "x of\nbest", "memory\nGiB", "recom-\nputed", "on best\nlayout"}),
-                    {}};
+// Systems whose rows differ in nothing but the name share one, unless all is shown.
+void add_system(TuningTable& table, std::vector<std::string> cells, bool verbose) {
+  const auto same = std::ranges::find_if(table.rows, [&](const std::vector<std::string>& row) {
+    return std::equal(row.begin() + 1, row.end(), cells.begin() + 1, cells.end());
+  });
+  if (verbose || same == table.rows.end())
+    table.rows.push_back(std::move(cells));
+  else
+    table.alike[static_cast<std::size_t>(same - table.rows.begin())].push_back(cells.front());
+}
+
+TuningTable systems_table(const Tuning& tuning, bool verbose) {
+  std::vector<std::string> headings =
+      joined(joined({"system"}, layout_headings), {"step\nms", "x of\nbest", "memory\nGiB", "on best\nlayout"});
+  if (verbose) headings.emplace_back("recom-\nputed");
+  TuningTable table{"each system with its own best layout, and on the best one", headings, {}};
   const int decimals = decimals_of(tuning);
   for (const TunedSystem& system : tuning.systems) {
     const TunedPlan& own = system.own;
-    table.rows.push_back(joined(
-        joined({printable(own.system, 20)}, layout_cells(own)),
-        {fixed(1e3 * own.step.value(), decimals), fixed(own.step / tuning.best.front().step, 3), gigabytes(own.peak()),
-         recomputed(own.plan), system.on_winners ? fixed(1e3 * system.on_winners->value(), decimals) : "-"}));
+    std::vector<std::string> cells =
+        joined(joined({printable(own.system, 20)}, layout_cells(own)),
+               {fixed(1e3 * own.step.value(), decimals), fixed(own.step / tuning.best.front().step, 3),
+                gigabytes(own.peak()), system.on_winners ? fixed(1e3 * system.on_winners->value(), decimals) : "-"});
+    if (verbose) cells.push_back(recomputed(own.plan));
+    add_system(table, std::move(cells), verbose);
+  }
+  if (!verbose && table.rows.size() > few_systems) {
+    table.remarks.push_back("the others, which are slower, with -v");
+    table.rows.resize(few_systems);
   }
   for (const RefusedSystem& refused : tuning.refused)
     table.remarks.push_back(fmt::format("{}: {}", printable(refused.system), printable(refused.reason)));
@@ -190,10 +229,10 @@ TuningTable framework_table(const Tuning& tuning) {
   table.headings = {"in the best\nplan of all", "its own\ninstead", "gain\nalone, %", "all but\nit, %",
                     "which brings along"};
   for (const MissingValue& missing : framework.missing)
-    table.rows.push_back({printable(fmt::format("{} {}", missing.key, missing.value), 40),
-                          printable(missing.instead.empty() ? "-" : missing.instead, 20), gain_text(missing.alone, own),
+    table.rows.push_back({printable(fmt::format("{} {}", missing.key, missing.value), 34),
+                          printable(missing.instead.empty() ? "-" : missing.instead, 16), gain_text(missing.alone, own),
                           gain_text(missing.all_but, own),
-                          printable(fmt::format("{}", fmt::join(missing.along, ", ")), 32)});
+                          printable(fmt::format("{}", fmt::join(missing.along, ", ")), 26)});
   if (!table.rows.empty())
     table.remarks.emplace_back(
         "gains of a step: its best plan with this alone, the best plan of all with what it has instead; -: cannot be "
@@ -228,19 +267,28 @@ TuningTable curve_table(const TuningCurve& curve) {
   return table;
 }
 
-void write(std::ostream& out, const TuningTable& content, bool colour) {
-  out << content.title << '\n';
-  TextTable table(content.headings);
-  for (const std::vector<std::string>& row : content.rows)
-    table.add(row, &row == &content.rows.front() && content.best_first ? Ink::Bold : Ink::Plain);
-  if (!content.rows.empty()) out << table.text(colour);
-  for (const std::string& remark : content.remarks) out << wrapped(remark, width, 2) << '\n';
+std::string bound_text(const Tuning& tuning) {
+  const Seconds bound = tuning.proof.bound;
+  return fmt::format("no plan of any layout takes less than {}, which is {:.2g} % below the best", duration(bound),
+                     100 * (1 - bound / tuning.best.front().step));
 }
 
-void write_notes(std::ostream& out, const std::vector<std::string>& notes) {
-  if (notes.empty()) return;
-  out << "\nnotes\n";
-  for (const std::string& note : notes) out << wrapped("  - " + printable(note), width, 4) << '\n';
+std::string brief_proof(const Tuning& tuning) {
+  return fmt::format("the best of {} plans on {} layouts; {}", tuning.proof.estimated, tuning.proof.layouts,
+                     bound_text(tuning));
+}
+
+void write(std::ostream& out, const TuningTable& content, bool colour, bool verbose) {
+  out << inked(content.title, Ink::Bold, colour) << '\n';
+  TextTable table(content.headings);
+  for (std::size_t i = 0; i < content.rows.size(); ++i) {
+    table.add(content.rows[i], i == 0 && content.best_first ? Ink::Bold : Ink::Plain);
+    if (const auto alike = content.alike.find(i); alike != content.alike.end())
+      table.add_remark(wrapped(fmt::format("    alike: {}", fmt::join(alike->second, ", ")), width(verbose), 4),
+                       Ink::Dim);
+  }
+  if (!content.rows.empty()) out << table.text(colour);
+  for (const std::string& remark : content.remarks) out << wrapped(remark, width(verbose), 2) << '\n';
 }
 
 }  // namespace
@@ -256,17 +304,19 @@ std::string proof_line(const Tuning& tuning) {
                                                             "fewer",
                                                             *p.enough_gpus)
                                               : "");
-  const Seconds best = tuning.best.front().step;
   return memory + fmt::format(
                       "; {} plans on the others were estimated from {} kinds of stages, and {} whole steps predicted; "
-                      "computing alone rules out {} layouts, and no plan of any layout takes less than {}, which is "
-                      "{:.2g} % below the best",
-                      p.estimated, p.stages, p.predicted, p.slower, duration(p.bound), 100 * (1 - p.bound / best));
+                      "computing alone rules out {} layouts, and {}",
+                      p.estimated, p.stages, p.predicted, p.slower, bound_text(tuning));
 }
 
-std::vector<TuningTable> tuning_tables(const Tuning& tuning) {
-  std::vector<TuningTable> tables{best_table(tuning),  confirmation_table(tuning), systems_table(tuning),
-                                  front_table(tuning), framework_table(tuning),    costs_table(tuning)};
+std::vector<TuningTable> tuning_tables(const Tuning& tuning, bool verbose) {
+  std::vector<TuningTable> tables{best_table(tuning, verbose), confirmation_table(tuning),
+                                  systems_table(tuning, verbose), framework_table(tuning)};
+  if (verbose) {
+    tables.push_back(front_table(tuning));
+    tables.push_back(costs_table(tuning));
+  }
   tables.front().best_first = true;
   std::erase_if(tables, [](const TuningTable& table) { return table.rows.empty() && table.remarks.empty(); });
   return tables;
@@ -282,7 +332,7 @@ std::vector<std::string> question_lines(const Tuning& tuning) {
       fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name), e.cluster.nodes,
                   e.cluster.gpus_per_node),
       workload_text(e, fmt::format("{} samples of {} tokens", tuning.global_batch, e.workload.sequence)),
-      fmt::format("{}; {} of {} of device memory may be used", costs_text(e), bytes(tuning.limit),
+      fmt::format("{}; {} of {} of memory may be used", costs_text(e), bytes(tuning.limit),
                   bytes(e.cluster.device.memory))};
   if (tuning.framework)
     lines.push_back(for_text(fmt::format("{} ({})", tuning.framework->name, tuning.framework->checked)));
@@ -296,29 +346,36 @@ std::vector<std::string> question_lines(const TuningCurve& curve) {
   return lines;
 }
 
-void write_tuning(std::ostream& out, const Tuning& tuning, bool colour) {
-  for (const std::string& line : question_lines(tuning)) out << line << '\n';
+void write_tuning(std::ostream& out, const Tuning& tuning, bool colour, bool verbose) {
+  for (const std::string& line : question_lines(tuning)) out << wrapped(line, width(verbose), 2) << '\n';
+  out << '\n' << inked(wrapped(headline(tuning), width(verbose), 2), Ink::Bold, colour) << '\n';
   bool first = true;
-  for (const TuningTable& table : tuning_tables(tuning)) {
+  for (const TuningTable& table : tuning_tables(tuning, verbose)) {
     out << '\n';
-    write(out, table, colour);
+    write(out, table, colour, verbose);
     if (std::exchange(first, false) && tuning.explanation) {
-      out << "\nexplanation\n";
+      out << '\n' << inked("explanation", Ink::Bold, colour) << '\n';
       for (const std::string& paragraph : explanation_text(*tuning.explanation))
-        out << wrapped("  " + paragraph, width, 2) << '\n';
+        out << wrapped("  " + paragraph, width(verbose), 2) << '\n';
     }
   }
-  out << "\nhow it was found\n" << wrapped("  " + proof_line(tuning), width, 4) << '\n';
-  write_notes(out, tuning.notes);
+  out << '\n';
+  if (verbose)
+    out << inked("how it was found", Ink::Bold, colour) << '\n' << wrapped("  " + proof_line(tuning), width(true), 4);
+  else
+    out << wrapped(brief_proof(tuning), width(false), 2);
+  out << '\n';
+  constexpr std::size_t few = 3;
+  write_notes(out, tuning.notes, colour, width(verbose), verbose ? std::string::npos : few);
 }
 
 void write_tuning(std::ostream& out, const TuningCurve& curve, bool colour) {
   for (const std::string& line : question_lines(curve)) out << line << '\n';
   for (const TuningTable& table : tuning_tables(curve)) {
     out << '\n';
-    write(out, table, colour);
+    write(out, table, colour, /*verbose=*/true);
   }
-  write_notes(out, curve.notes);
+  write_notes(out, curve.notes, colour, width(/*verbose=*/true), std::string::npos);
 }
 
 }  // namespace dovetail::reports

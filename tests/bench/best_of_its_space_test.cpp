@@ -9,9 +9,9 @@
 
 #include "bench/pipeline/tune.hpp"
 #include "models/plan/knob_table.hpp"
-#include "planners/layouts/step_estimate.hpp"
-#include "planners/refusal.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/steps/refusal.hpp"
+#include "planners/steps/step_estimate.hpp"
+#include "planners/steps/step_prediction.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

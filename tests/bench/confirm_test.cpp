@@ -46,7 +46,7 @@ Confirmation confirmed(const Tuned& tuned, const std::string& by) {
 
 std::string table_of(const Tuning& tuning) {
   std::ostringstream table;
-  reports::write_tuning(table, tuning, false);
+  reports::write_tuning(table, tuning, false, true);
   return table.str();
 }
 

@@ -119,7 +119,7 @@ TEST_CASE("tune says what it asks, and asks the same where the user says it") {
   options.explain = false;
   const Tuning open = tune(load_tune_question(options), options, {});
   std::ostringstream text;
-  reports::write_tuning(text, open, false);
+  reports::write_tuning(text, open, false, true);
   CHECK_THAT(text.str(), Contains("8 of 48 layers, 64 samples of 2048 tokens, top 8 of 128 experts, dropless, bf16"));
   options.request.set.insert(options.request.set.end(),
                              {"workload.capacity_factor=0", "workload.message_sizes=routed"});

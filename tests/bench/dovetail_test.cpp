@@ -13,8 +13,8 @@
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -7,7 +7,7 @@
 #include "exec/run/scale_down.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

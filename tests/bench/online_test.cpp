@@ -8,7 +8,7 @@
 #include "bench/pipeline/host_scale.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/volumes.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "reports/data/online_report.hpp"
 
 using namespace dovetail;

@@ -230,6 +230,14 @@ def test_what_does_not_fit_is_shown(checks, program):
     checks.check(result.returncode == 0 and all(not r["feasible"] and r["missing_bytes"] > 0 for r in rows), "infeasible rows")
 
 
+def test_a_terminal_holds_the_answer(checks, program):
+    for command in (["compare", *SHIPPED], ["compare", "--cluster", "dgx-h100", "--nodes", "1", "--model", "olmoe-1b-7b"],
+                    ["tune", *SHIPPED, "--nodes", "2", "--global-batch", "16", "--set", "workload.layers=2"]):
+        lines = program.run(*command, "-q").stdout.splitlines()
+        checks.check(10 < len(lines) <= 40 and max(map(len, lines)) <= 100,
+                     f"{command[0]} prints {len(lines)} lines of up to {max(map(len, lines), default=0)} columns")
+
+
 def test_threshold(checks, program):
     command = ["compare", *SHIPPED, "--systems", "deepspeed_moe,fsmoe", "-q", "-o", "a.json", "--fail-on"]
     checks.check(program.run(*command, "fsmoe:1.01").returncode == 0, "threshold kept")
@@ -248,7 +256,7 @@ def test_run(checks, program):
 
 def test_plan_by_running(checks, program):
     result = program.run("plan", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "tutel", "--evaluator", "host",
-                         "--ranks", "2", "--tokens", "64", "--hidden", "32", "--expert-hidden", "32", "--measure-time", "0.05", "-o", "p.json")
+                         "--ranks", "2", "--tokens", "64", "--hidden", "32", "--expert-hidden", "32", "--measure-time", "0.05", "-o", "p.json", "-v")
     planner = load(program, "p.json")["results"][0]["planner"]
     checks.check(result.returncode == 0 and planner["evaluations"] == 4 and planner["regret"] == 0, f"plans really run: {planner}")
     checks.check("planners chose by measured times" in result.stdout, "and the notes say so")

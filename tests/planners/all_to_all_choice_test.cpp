@@ -5,8 +5,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/cases.hpp"
 

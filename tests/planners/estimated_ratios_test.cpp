@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planners/layouts/estimated_ratios.hpp"
+#include "planners/steps/estimated_ratios.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

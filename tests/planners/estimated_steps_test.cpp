@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planners/estimated_steps.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/contest.hpp"
-#include "planners/outlook.hpp"
-#include "planners/pipeline_choice.hpp"
-#include "planners/registry.hpp"
-#include "planners/search/climb.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/layouts/layout_search.hpp"
 #include "planners/search/plan_search.hpp"
+#include "planners/steps/step_model.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
+#include "planners/task/outlook.hpp"
+#include "planners/task/pipeline_choice.hpp"
 #include "tests/planners/deep_pipelines.hpp"
+#include "tests/planners/layout_questions.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;
@@ -43,22 +43,27 @@ PlanChoice choice_of(const PlanningTask& task, const std::vector<Pipeline>& ways
 }  // namespace
 
 TEST_CASE("Steps of many layers x samples are estimated, others are not") {
-  EstimatedSteps steps;
+  const auto estimate = [](const Experiment& e, const Plan& plan, bool by_estimate = true) {
+    PlanningTask task{e, plan, {}};
+    task.by_estimate = by_estimate;
+    return task.estimate(plan);
+  };
   const Experiment e = test::olmoe_in_stages(4, 32);  // 16 layers x 32 samples = 512
-  REQUIRE(steps.of(e, piped()));
-  CHECK(steps.of(e, piped())->time / PredictedSteps().time(e, piped()) == Approx(1).epsilon(.05));
-  CHECK(!steps.of(test::olmoe_in_stages(4, 31), piped()));
+  REQUIRE(estimate(e, piped()));
+  CHECK(estimate(e, piped())->time / StepModel().time(e, piped()) == Approx(1).epsilon(.05));
+  CHECK(!estimate(e, piped(), false));
+  CHECK(!estimate(test::olmoe_in_stages(4, 31), piped()));
   Experiment forward = e;
   forward.workload.phases = Phases::ForwardOnly;
-  CHECK(!steps.of(forward, piped()));
+  CHECK(!estimate(forward, piped()));
   Plan refused = piped();
   refused.forward_degree = 1 << 20;
-  CHECK(!steps.of(e, refused));
+  CHECK(!estimate(e, refused));
   const Experiment flat = test::olmoe_in_stages(1, 32);
-  CHECK(!steps.of(flat, Plan()));  // one micro-batch
+  CHECK(!estimate(flat, Plan()));  // one micro-batch
   Plan two;
   two.micro_batches = 2;
-  CHECK(steps.of(flat, two));
+  CHECK(estimate(flat, two));
 }
 
 TEST_CASE("A contest looks at the plans that estimates promise most of, and says how many it left out") {
@@ -78,7 +83,7 @@ TEST_CASE("A contest looks at the plans that estimates promise most of, and says
   all.propose(plans);
   REQUIRE(asked == 16);
   CHECK(all.left_out() == 0);
-  task.estimates = std::make_shared<EstimatedSteps>();
+  task.by_estimate = true;
   asked = 0;
   Contest few(task, evaluate);
   few.propose(plans);
@@ -97,7 +102,7 @@ TEST_CASE("Planners choose by estimates about as well as by predicting every pla
       const std::vector<Pipeline> in_8{{PipelineSchedule::OneForwardOneBackward, 8}, {PipelineSchedule::Gpipe, 8}},
           ways = stages == 1 ? in_8 : pipelines(task);
       const PlanChoice all = choice_of(task, ways);
-      task.estimates = std::make_shared<EstimatedSteps>();
+      task.by_estimate = true;
       const PlanChoice few = choice_of(task, ways);
       INFO(stages << " stages, " << system << ": " << all.report.reason << "\n" << few.report.reason);
       CHECK(task.steps->time(e, few.plan) / task.steps->time(e, all.plan) <= 1.01);
@@ -112,7 +117,7 @@ TEST_CASE("A planner's outlook is that of its best base, and of what fits before
   PlanningTask task = task_of(e, "mpipemoe");
   const Planner& planner = find_planner("memory_reuse");
   CHECK(!outlook(planner, task, {in_32}));
-  task.estimates = std::make_shared<EstimatedSteps>();
+  task.by_estimate = true;
   const std::optional<StepEstimate> one = outlook(planner, task, {in_32});
   REQUIRE(one);
   CHECK(outlook(planner, task, {in_32, {PipelineSchedule::OneForwardOneBackward, 8}})->time <= one->time);
@@ -124,25 +129,33 @@ TEST_CASE("A planner's outlook is that of its best base, and of what fits before
   CHECK(smaller->held < one->held);
 }
 
-TEST_CASE("A climb ends at a plan that is faster and fits") {
+TEST_CASE("The unified planner finds what a search over layouts finds on the same layout") {
   Experiment e = test::olmoe_in_stages(4, 32);
   PlanningTask task = task_of(e, "dovetail");
-  task.estimates = std::make_shared<EstimatedSteps>();
+  task.by_estimate = true;
   REQUIRE(climbs(task));
-  const PlanSpace space = plan_space(task);
-  Plan slow = piped();
-  slow.forward_degree = slow.backward_degree = 16;
-  const Bytes limit = e.cluster.device.memory;
-  const std::vector<Plan> found = climbed(task, space, {slow}, limit);
-  REQUIRE(!found.empty());
-  const Plan& top = found.front();
-  CHECK(allowed(task, top));
-  CHECK(task.steps->time(e, top) < task.steps->time(e, slow) * .95);
-  CHECK(std::ranges::count(found, slow) == 0);
-  const Bytes tight = task.estimate(top)->peak * .9;
-  const std::vector<Plan> small = climbed(task, space, {slow}, tight);
-  REQUIRE(!small.empty());
-  CHECK(task.estimate(small.front())->peak <= tight);
-  task.estimates.reset();
-  CHECK(climbed(task, space, {slow}, limit).empty());
+  const auto of_layouts = [&] {
+    LayoutSearch search({e,
+                         {.global_batch = e.workload.batch * e.parallelism.dp,
+                          .pp = 4,
+                          .mp = e.parallelism.mp,
+                          .ep = e.parallelism.ep,
+                          .esp = e.parallelism.esp},
+                         e.cluster.device.memory,
+                         {},
+                         {},
+                         find_planner});
+    return search.best({.systems = test::shipped_systems()}, 1).front();
+  };
+  const auto of_planner = [&] { return find_planner("dovetail").choose(task, task_evaluator(task)).plan; };
+  const LaidOutPlan found = of_layouts();
+  const Plan chosen = of_planner();
+  CHECK(task.steps->time(e, chosen) / found.time == Approx(1).epsilon(.005));
+  // With so little memory that this plan does not fit, both recompute or keep less.
+  e.cluster.device.memory = task.steps->peak(e, chosen) * .8;
+  const LaidOutPlan smaller = of_layouts();
+  task.steps = std::make_shared<StepModel>();
+  const Plan tight = of_planner();
+  CHECK(task.steps->peak(e, tight) <= e.cluster.device.memory);
+  CHECK(task.steps->time(e, tight) / smaller.time == Approx(1).epsilon(.005));
 }

@@ -6,8 +6,8 @@
 
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 
 using namespace dovetail;

@@ -9,7 +9,7 @@
 
 #include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

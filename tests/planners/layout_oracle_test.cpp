@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "models/base/errors.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/steps/step_prediction.hpp"
 #include "tests/planners/held_knobs.hpp"
 #include "tests/planners/layout_questions.hpp"
 #include "tests/support/cases.hpp"
@@ -124,8 +125,8 @@ void check_against_oracle(unsigned seed) {
     if (!oracle || !oracle->best) continue;
     ++tried;
     const Experiment& e = question.experiment;
-    LayoutSearch search({e, question.request, e.cluster.device.memory, question.hold});
-    const std::vector<LaidOutPlan> best = search.best(systems, 10);
+    LayoutSearch search({e, question.request, e.cluster.device.memory, question.hold, {}, find_planner});
+    const std::vector<LaidOutPlan> best = search.best({.systems = systems}, 10);
     INFO("question " << tried << ", " << oracle->plans << " plans; oracle " << oracle->text);
     REQUIRE_FALSE(best.empty());
     INFO("ours " << test::describe(with_layout(e, best.front().layout), best.front().plan));

@@ -8,9 +8,10 @@
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/question/volumes.hpp"
-#include "planners/contest.hpp"
-#include "planners/layouts/least_state.hpp"
-#include "planners/step_prediction.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/steps/least_state.hpp"
+#include "planners/steps/step_prediction.hpp"
+#include "planners/task/contest.hpp"
 #include "tests/planners/layout_questions.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
@@ -194,8 +195,8 @@ TEST_CASE("No setting of a user is faster than the plan found on a layout of its
     const Experiment& e = question.experiment;
     const std::vector<ParallelLayout> all = layouts(e, question.request);
     if (all.empty()) continue;
-    LayoutSearch search({e, question.request, e.cluster.device.memory});
-    const std::vector<LaidOutPlan> best = search.best(systems, 10);
+    LayoutSearch search({e, question.request, e.cluster.device.memory, {}, {}, find_planner});
+    const std::vector<LaidOutPlan> best = search.best({.systems = systems}, 10);
     if (best.empty()) continue;
     for (int i = 0; i < 100; ++i)
       if (const auto setting = random_setting(random, e, all)) {
@@ -212,7 +213,7 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
   Experiment e = real_question("dgx-h100", 1, "olmoe-1b-7b");
   e.workload.layers = 10;
   const auto fastest = [&](const std::function<void(Plan&)>& hold) {
-    LayoutSearch search({e, {.global_batch = 32}, .9 * e.cluster.device.memory, hold});
+    LayoutSearch search({e, {.global_batch = 32}, .9 * e.cluster.device.memory, hold, {}, find_planner});
     const std::vector<LaidOutPlan> best = search.best({}, 1);
     return best.empty() ? Seconds(0) : best.front().time;
   };
@@ -229,7 +230,8 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
                           {"virtual stages", [](Plan& p) { p.virtual_stages = 2; }},
                           {"gpipe", [](Plan& p) { p.pipeline_schedule = PipelineSchedule::Gpipe; }},
                           {"double buffers", [](Plan& p) { p.buffers = Buffers::Double; }},
-                          {"weights ahead", [](Plan& p) { p.parameter_gather = ParameterGather::Ahead; }}}) {
+                          {"weights ahead", [](Plan& p) { p.parameter_gather = ParameterGather::Ahead; }},
+                          {"slices of gradients", [](Plan& p) { p.grad_sync = GradSync::Partitioned; }}}) {
     INFO(name);
     const Seconds held = fastest(hold);
     CHECK(held / free >= .995);  // 0: no plan was found
@@ -238,12 +240,16 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
 
 TEST_CASE("Sizes and knobs that the user has fixed hold in every plan found") {
   const Experiment e = real_question("dgx-h100", 2, "qwen3-30b-a3b");
-  LayoutSearch search(
-      {e, {.global_batch = 128, .pp = 2, .micro_batch = 1}, .9 * e.cluster.device.memory, [](Plan& plan) {
-         plan.zero = 0;
-         plan.scope = Scope::Moe;
-       }});
-  const std::vector<LaidOutPlan> best = search.best(test::shipped_systems(), 5);
+  LayoutSearch search({e,
+                       {.global_batch = 128, .pp = 2, .micro_batch = 1},
+                       .9 * e.cluster.device.memory,
+                       [](Plan& plan) {
+                         plan.zero = 0;
+                         plan.scope = Scope::Moe;
+                       },
+                       {},
+                       find_planner});
+  const std::vector<LaidOutPlan> best = search.best({.systems = test::shipped_systems()}, 5);
   REQUIRE(!best.empty());
   for (const LaidOutPlan& found : best) {
     CHECK(found.layout.groups.pp == 2);

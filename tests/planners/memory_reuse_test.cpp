@@ -9,10 +9,10 @@
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/closed_form/restore_cost.hpp"
-#include "planners/contest.hpp"
-#include "planners/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/cases.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "planners/refusal.hpp"
+#include "planners/steps/refusal.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "models/base/errors.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/registry.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/tutel_table5.hpp"

@@ -72,7 +72,9 @@ TEST_CASE("What the user has fixed takes along what a system has for the framewo
   CHECK(first->grad_sync == GradSync::WithDense);
   const PlanLimits never([](Plan& plan) { plan.forward_degree = 2; }, plain);
   CHECK_FALSE(never.first_plan(e, all, test::shipped_systems()));
-  CHECK(LayoutSearch({e, {.global_batch = 32}, e.cluster.device.memory, ahead, {}, plain}).best({}, 1).empty());
+  LayoutQuestion question{e, {.global_batch = 32}, e.cluster.device.memory, ahead};
+  question.as_run = plain;
+  CHECK(LayoutSearch(question).best({}, 1).empty());
 }
 
 TEST_CASE("Layouts are those that the framework has") {
@@ -92,12 +94,14 @@ TEST_CASE("A search for a framework finds plans that it runs alone, none faster 
     const test::RandomQuestion question = test::random_question(random);
     const Experiment& e = question.experiment;
     const Bytes limit = e.cluster.device.memory;
-    const std::vector<LaidOutPlan> its = LayoutSearch({e, question.request, limit, {}, {}, plain}).best(systems, 10);
+    LayoutQuestion of_framework{e, question.request, limit};
+    of_framework.as_run = plain;
+    const std::vector<LaidOutPlan> its = LayoutSearch(of_framework).best({.systems = systems}, 10);
     if (its.empty()) continue;
     ++found;
     INFO("seed " << seed);
     for (const LaidOutPlan& plan : its) CHECK(plain(with_layout(e, plan.layout), plan.plan) == plan.plan);
-    const std::vector<LaidOutPlan> any = LayoutSearch({e, question.request, limit}).best(systems, 10);
+    const std::vector<LaidOutPlan> any = LayoutSearch({e, question.request, limit}).best({.systems = systems}, 10);
     if (!any.empty()) CHECK(any.front().time <= its.front().time * 1.005);
   }
   CHECK(found > test::cases(8) / 3);

@@ -9,9 +9,9 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
-#include "planners/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

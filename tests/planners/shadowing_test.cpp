@@ -5,10 +5,10 @@
 #include "models/base/errors.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/question/capacity.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/closed_form/shadow_latency.hpp"
-#include "planners/contest.hpp"
-#include "planners/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/cases.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/question/experiment_rules.hpp"
-#include "planners/analytic_evaluator.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planners/step_prediction.hpp"
+#include "planners/steps/step_prediction.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,8 +7,8 @@
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
-#include "planners/analytic_evaluator.hpp"
-#include "planners/contest.hpp"
+#include "planners/task/analytic_evaluator.hpp"
+#include "planners/task/contest.hpp"
 #include "tests/planners/deep_pipelines.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/cases.hpp"

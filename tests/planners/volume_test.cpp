@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "planners/analytic_evaluator.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"

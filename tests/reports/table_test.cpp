@@ -17,7 +17,13 @@ namespace {
 
 std::string table(const Report& report, bool colour = false) {
   std::ostringstream out;
-  write_table(out, report, colour);
+  write_table(out, report, colour, true);
+  return out.str();
+}
+
+std::string brief(const Report& report) {
+  std::ostringstream out;
+  write_table(out, report, false, false);
   return out.str();
 }
 
@@ -45,6 +51,24 @@ TEST_CASE("no line of a table is wider than 120 columns, whatever the names") {
     std::istringstream lines(table(r));
     for (std::string line; std::getline(lines, line);) CHECK(display_width(line) <= 120);
   }
+}
+
+TEST_CASE("a brief table has 100 columns at most, the fastest first, and systems that do the same in one line") {
+  Report report = test::mixtral_report();
+  report.notes.assign(
+      30, "a note that fills a line and some more, so that it has to be wrapped at the end of the line, as here");
+  SystemResult same = report.results[0];
+  same.system = "another";
+  report.results.push_back(same);
+  const std::string text = brief(report);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK(display_width(line) <= 100);
+  CHECK_THAT(text, Contains("alike: another\n"));
+  CHECK_THAT(text, Contains("  - 27 more with -v\n"));  // 3 notes of two lines each are written
+  CHECK_THAT(text, Contains("fastest: ") && Contains(" ms a step"));
+  CHECK(text.find("fastest: ") < text.find("speed-up"));
+  const std::string all = table(report);
+  CHECK_THAT(all, !Contains("alike: ") && !Contains("more with -v"));
 }
 
 TEST_CASE("colour only when asked for, and never from a name") {

@@ -22,7 +22,10 @@ FOLDERS = {
 # The layers inside a folder, lowest first: each may include itself and those below it.
 LAYERS = {
     "models": ["base", "extend", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
+    "planners": ["limits.hpp", "steps", "task", "closed_form", "search", "layouts", "online", "catalog"],
     "reports": ["flags", "sections", "text", "data", "page"],
+    "bench": ["dependencies.hpp", "cli", "pipeline", "reproduce", "sweep", "validate", "commands", "examples", "micro",
+              "scale", "main.cpp"],
 }
 
 # Folders that a folder may not include although its layer may. Reports show what was computed.

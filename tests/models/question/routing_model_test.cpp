@@ -39,6 +39,20 @@ TEST_CASE("Uniform loads differ by at most one and add up to k T") {
   CHECK(expert_loads(e, 0, 0) == Loads{10, 10, 10, 10});
 }
 
+TEST_CASE("Uniform loads are those of equal shares") {
+  for (const int experts : {3, 7, 49, 160})
+    for (const int tokens : {1, 5, 160, 4095, 4096}) {
+      Experiment e = four_experts(tokens, std::min(3, experts));
+      e.model.experts = experts;
+      e.workload.routing.kind = RoutingKind::Uniform;
+      const Loads uniform = expert_loads(e, 0, 0);
+      e.workload.routing.kind = RoutingKind::Zipf;
+      e.workload.routing.exponent = 0;
+      CAPTURE(experts, tokens);
+      CHECK(uniform == expert_loads(e, 0, 0));
+    }
+}
+
 TEST_CASE("Zipf's loads fall as 1 / rank^s, and an expert gets no token twice") {
   Experiment e = four_experts(100, 1);
   e.workload.routing.kind = RoutingKind::Zipf;

@@ -23,7 +23,7 @@ TEST_CASE("the costs that matter are those of the fastest result in text, of all
     range.costs = {{i == 0 ? "slow cost" : "fast cost", Origin::Assumed, 1.3, .95, 1.1}};
   }
   std::ostringstream text;
-  reports::write_table(text, report, false);
+  reports::write_table(text, report, false, true);
   CHECK_THAT(text.str(), Contains("costs that matter most"));
   CHECK_THAT(text.str(), Contains("fast cost  assumed"));
   CHECK_THAT(text.str(), Contains("-5.0"));

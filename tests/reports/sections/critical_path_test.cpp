@@ -61,7 +61,7 @@ TEST_CASE("text and page show the same table, and nothing without a timeline") {
   Report report = test::small_report();
   const auto text = [&] {
     std::ostringstream out;
-    reports::write_table(out, report, false);
+    reports::write_table(out, report, false, true);
     return out.str();
   };
   const auto page = [&] {

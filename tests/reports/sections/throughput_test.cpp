@@ -32,6 +32,6 @@ TEST_CASE("throughput and memory by kind stand in the data and agree with the st
 
 TEST_CASE("the text shows tokens a second, MFU and memory by kind") {
   std::ostringstream text;
-  reports::write_table(text, test::pipeline_report(), false);
+  reports::write_table(text, test::pipeline_report(), false, true);
   CHECK_THAT(text.str(), Contains("tokens/s") && Contains("MFU") && Contains("memory by kind"));
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planners/task/pipelines.hpp"
+
+#include <algorithm>
+
+#include "planners/task/contest.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+constexpr int most_micro_batches = 256;
+
+bool fixed_otherwise(const PlanningTask& task, Pipeline pipeline) {
+  if (!task.hold) return false;
+  Plan plan = task.base;
+  set_pipeline(plan, pipeline);
+  Plan held = plan;
+  task.hold(held);
+  return held.micro_batches != plan.micro_batches || held.pipeline_schedule != plan.pipeline_schedule ||
+         held.virtual_stages != plan.virtual_stages;
+}
+
+// The ways of more than one micro-batch, whatever can be built.
+std::vector<Pipeline> ways_of_parts(const PlanningTask& task, int parts) {
+  const int laps = task.base.virtual_stages, pp = task.experiment.parallelism.pp;
+  if (laps > 1) return {{PipelineSchedule::Interleaved, parts, laps}};
+  std::vector<Pipeline> ways;
+  for (const PipelineSchedule schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Gpipe})
+    if (task.choices.may_pipe(schedule)) ways.push_back({schedule, parts});
+  if (!task.choices.pipeline_schedules.empty() && task.choices.may_pipe(PipelineSchedule::Interleaved) && pp > 1)
+    for (int more = 2; more <= std::min(most_laps, task.experiment.workload.layers / pp); ++more)
+      ways.push_back({PipelineSchedule::Interleaved, parts, more});
+  return ways;
+}
+
+}  // namespace
+
+void set_pipeline(Plan& plan, Pipeline pipeline) {
+  plan.pipeline_schedule = pipeline.schedule;
+  plan.micro_batches = pipeline.micro_batches;
+  plan.virtual_stages = pipeline.virtual_stages;
+}
+
+Pipeline pipeline_of(const Plan& plan) {
+  return {plan.pipeline_schedule, plan.micro_batches, plan.virtual_stages};
+}
+
+std::vector<Pipeline> pipelines(const PlanningTask& task) {
+  std::vector<Pipeline> ways;
+  const Pipeline as_given = pipeline_of(task.base);
+  // Some gates refuse the plain plan, and some bases refuse all degrees but those still to be chosen.
+  const auto buildable = [&](Plan plan, Pipeline pipeline) {
+    set_pipeline(plan, pipeline);
+    return !refusal(plan, task.experiment);
+  };
+  const auto add = [&](Pipeline pipeline) {
+    if ((buildable({}, pipeline) || buildable(without_choices(task.base), pipeline)) &&
+        !fixed_otherwise(task, pipeline))
+      ways.push_back(pipeline);
+  };
+  Pipeline another = as_given;
+  ++another.micro_batches;
+  const bool held = fixed_otherwise(task, another);
+  const bool systems_own = as_given.micro_batches > 1 && !held;
+  const int most = systems_own ? 0 : std::min(task.experiment.workload.batch, most_micro_batches);
+  for (int parts = 1; parts <= most; ++parts) {
+    if (task.experiment.workload.batch % parts != 0) continue;
+    if (parts == 1)
+      add({as_given.schedule, 1, as_given.virtual_stages});
+    else
+      for (const Pipeline way : ways_of_parts(task, parts)) add(way);
+  }
+  if (ways.empty()) ways.push_back(as_given);
+  return ways;
+}
+
+}  // namespace dovetail::planners
