@@ -217,7 +217,7 @@ TEST_CASE("tune --for: the table, the page and the file say what the framework c
   its.missing = {{"plan.scope", "moe", "layer", {"plan.order alternate"}, .95 * own, .9 * own},
                  {"parallelism.pp", "2", "", {}, {}, {}}};
   std::ostringstream table, page, json;
-  reports::write_tuning(table, tuning, false);
+  reports::write_tuning(table, tuning, false, true);
   CHECK_THAT(table.str(), Contains("for Megatron-LM (d98e8a6, core 0.20.0): plans that it runs as they are"));
   CHECK_THAT(table.str(), Contains("what Megatron-LM cannot do, and what it would gain by that"));
   CHECK_THAT(table.str(), Catch::Matches("[^]*plan\\.scope moe +layer +5\\.0 +10\\.0 +plan\\.order alternate\n[^]*"));
