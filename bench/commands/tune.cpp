@@ -53,6 +53,9 @@ constexpr auto tune_examples = R"(Examples:
   In words, and as arguments of Megatron-LM:
     dovetail tune --cluster dgx-h100 --nodes 1 --model olmoe-1b-7b --global-batch 64 --explain --export megatron
 
+  The fastest of what DeepSpeed runs, and what it would gain by the rest:
+    dovetail tune --cluster dgx-h100 --nodes 1 --model olmoe-1b-7b --global-batch 64 --for deepspeed
+
 A layout says how many ranks share what: pp pipeline stages, each of mp x dp ranks, whose experts lie on ep x esp x edp
 ranks. Every layout that divides the GPUs, the batch and the model takes part, with every micro-batch, virtual stages,
 recomputing, ZeRO and the whole space of plans. Settings by --set parallelism.x=y and --set plan.x=y restrict them.
@@ -157,6 +160,13 @@ std::optional<Confirmer> confirmer_of(const TuneQuestion& question, const TuneOp
   return Confirmer(question.question.experiment, options.confirm, settings);
 }
 
+// The arguments of the framework that plans are for stand below the table, where there is one.
+TuneOptions with_export(TuneOptions options) {
+  const bool to_stdout = options.output.empty() || options.output == "-";
+  if (!options.framework && (!to_stdout || format_of(options) == Format::Table)) options.framework = options.plans_for;
+  return options;
+}
+
 Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<std::string>& command_line) {
   check_options(asked);
   stop_after(asked.timeout);
@@ -165,7 +175,7 @@ Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<s
     require_one(asked, save);
     return tune_several(asked, choices, command_line);
   }
-  const TuneOptions& options = choices.front();
+  const TuneOptions options = with_export(choices.front());
   const TuneQuestion question = load_tune_question(options);
   const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
   const std::optional<Confirmer> confirmer = confirmer_of(question, options);
@@ -220,6 +230,12 @@ Action declare_tune(CLI::App& app) {
   add_number(app,
              {"--memory-margin", "PERCENT", "of device memory, left free for what the model does not know [10]", group},
              options->memory_margin, 0, 99);
+  add_choice(app,
+             {"--for", "megatron|deepspeed|tutel",
+              "search only what this framework runs; print its arguments, what it cannot do, and what it would gain by "
+              "that",
+              group},
+             reports::training_framework_names, options->plans_for);
   add_list(app, {"--systems,--system", "NAME|FILE,..", "systems to compare with the best plan [all shipped]", group},
            options->systems);
   add_repeatable(app, {"--plan", "FILE", "a plan file to compare like a system; may be repeated", group},

@@ -31,7 +31,8 @@ struct Explained {
   const Experiment& experiment;
   const Plan& plan;
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
-  FusedQuestion fused = {};  // with the same groups
+  FusedQuestion fused = {};      // with the same groups
+  planners::AsRun as_run = {};  // of the framework that alternatives are for; empty: of any
 };
 
 // The step without the part; none: that takes no time anyway.
@@ -56,9 +57,10 @@ Plan in_chunks(Plan plan, int chunks) {
   return plan;
 }
 
-// Nothing where the choice cannot be built.
+// Nothing where the choice cannot be built, or is none of the framework.
 void add_alternative(const Explained& explained, OtherChoice choice, const Experiment& experiment, const Plan& plan,
                      Explanation& explanation) try {
+  if (explained.as_run && explained.as_run(experiment, plan) != plan) return;
   explanation.alternatives.push_back({choice, explained.step_of(experiment, plan)});
 } catch (const InputError&) {
 }
@@ -273,7 +275,7 @@ std::optional<Explanation> explain(const Report& report, const FusedQuestion& fu
 }
 
 Explanation explain(const Experiment& question, Bytes limit, const std::vector<LaidOutPlan>& best,
-                    const FusedQuestion& fused) {
+                    const FusedQuestion& fused, const planners::AsRun& as_run) {
   const LaidOutPlan& first = best.front();
   const Experiment experiment = with_layout(question, first.layout);
   const auto step = [](const Experiment& e, const Plan& plan) {
@@ -301,7 +303,7 @@ Explanation explain(const Experiment& question, Bytes limit, const std::vector<L
     return other ? std::optional(with_layout(*other, first.layout)) : std::nullopt;
   };
   add_parts(without, explanation);
-  explain_plan({experiment, first.plan, step, fused_laid_out}, explanation);
+  explain_plan({experiment, first.plan, step, fused_laid_out, as_run}, explanation);
   return explanation;
 }
 

@@ -27,8 +27,8 @@ FusedQuestion with_fused_kernels(const Options& options, const Experiment& exper
 std::optional<Explanation> explain(const Report& report, const FusedQuestion& fused = {});
 
 // Explains the first plan, which is the fastest. The second, where there is one, is the next best. `experiment`: the
-// question without a layout.
+// question without a layout. `as_run`: alternatives are those that a framework runs as they are; empty: any.
 Explanation explain(const Experiment& experiment, Bytes limit, const std::vector<planners::LaidOutPlan>& best,
-                    const FusedQuestion& fused = {});
+                    const FusedQuestion& fused = {}, const planners::AsRun& as_run = {});
 
 }  // namespace dovetail::bench

@@ -61,7 +61,10 @@ struct TakenStep {
 
 TakenStep taken_step(const Exported& e) {
   const std::string plans = reports::duration(e.step);
-  if (e.flags.whole) return {e.step, fmt::format("{} a step", plans)};
+  if (e.flags.whole()) return {e.step, fmt::format("{} a step", plans)};
+  if (!e.flags.known)
+    return {{},
+            fmt::format("{} a step is the plan's; {} does not run it with these arguments", plans, e.flags.framework)};
   const auto& [groups, batch, plan, messages] = e.flags.taken;
   try {
     Experiment routed = e.experiment;
@@ -95,7 +98,7 @@ std::optional<Exported> other_plan(Framework framework, const Tuning& tuning) {
   const auto look_at = [&](const TunedPlan& plan) {
     Exported e = exported(framework, plan, tuning);
     if (plan.system == system_of(framework)) own = e;
-    if (e.flags.whole && (!fastest || e.step < fastest->step)) fastest = std::move(e);
+    if (e.flags.whole() && (!fastest || e.step < fastest->step)) fastest = std::move(e);
   };
   for (const TunedPlan& plan : tuning.best) look_at(plan);
   for (const TunedSystem& system : tuning.systems) look_at(system.own);
@@ -128,7 +131,7 @@ void write_export(std::ostream& out, const Options& options, const Tuning& tunin
   if (*options.framework == Framework::Json) return reports::write_flags(out, best.flags);
   const TakenStep step = taken_step(best);
   write(out, best, step);
-  if (best.flags.whole) return;
+  if (best.flags.whole()) return;
   const std::optional<Exported> other = other_plan(*options.framework, tuning);
   if (!other) return;
   const TakenStep others = taken_step(*other);

@@ -2,6 +2,7 @@
 #include "bench/pipeline/tune.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/explain.hpp"
+#include "bench/pipeline/for_framework.hpp"
 #include "bench/pipeline/layout_advice.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
@@ -59,8 +61,10 @@ class Tuner {
         say_(say),
         limit_((1 - options.memory_margin / 100) * asked.question.experiment.cluster.device.memory),
         request_(request_of(asked)),
-        search_({asked.question.experiment, request_, limit_, fixed_knobs(asked.question),
-                 [this](std::string_view part, double done) { tell(part, done); }, planners::find_planner}) {}
+        fixed_(fixed_knobs(asked.question)),
+        framework_(framework_of(asked, options)),
+        search_(layout_question(framework_ ? framework_->as_run() : planners::AsRun(),
+                                [this](std::string_view part, double done) { tell(part, done); })) {}
 
   Tuning run() {
     const auto start = std::chrono::steady_clock::now();
@@ -70,28 +74,48 @@ class Tuner {
     tuning.gpu_watts = options_.gpu_watts;
     tuning.limit = limit_;
     tuning.notes = question_.notes;
-    std::vector<LaidOutPlan> best = search_.best({.systems = all_systems()}, static_cast<std::size_t>(options_.count));
+    const std::vector<System> systems = all_systems();
+    if (framework_) framework_->require_any(systems);
+    std::vector<LaidOutPlan> best = search_.best({.systems = systems}, static_cast<std::size_t>(options_.count));
     require_plans();
     if (!best.empty()) compare_systems(tuning, best);
     best.resize(std::min(best.size(), static_cast<std::size_t>(options_.count)));
-    for (const LaidOutPlan& plan : best) tuning.best.push_back(described(plan, "dovetail"));
+    for (const LaidOutPlan& plan : best)
+      tuning.best.push_back(described(plan, framework_ ? "for " + framework_->name() : "dovetail"));
     note_beyond_peak(tuning);
     set_front(tuning);
     set_ranges(tuning, best);
     if (!best.empty() && is_explained(options_)) {
       tell("reasons", 0);
       tuning.explanation =
-          explain(question_.experiment, limit_, best, with_fused_kernels(options_, question_.experiment));
+          explain(question_.experiment, limit_, best, with_fused_kernels(options_, question_.experiment),
+                  framework_ ? framework_->as_run() : planners::AsRun());
     }
     set_ties(tuning.best);
     if (tuning.explanation && tuning.explanation->next) tuning.explanation->next->tied = tuning.best[1].tied;
     set_proof(tuning, start);
+    if (framework_ && !best.empty()) set_framework(tuning, best.front(), systems);
     return tuning;
   }
 
  private:
+  static constexpr double share = .6;  // of what a framework can run, where all plans are searched too
+
   void tell(std::string_view part, double done) const {
-    if (say_) say_(part, share_done(part, done));
+    if (say_) say_(part, (framework_ && options_.gains ? share : 1) * share_done(part, done));
+  }
+
+  static std::optional<ForOneFramework> framework_of(const TuneQuestion& asked, const TuneOptions& options) {
+    if (!options.plans_for) return std::nullopt;
+    return ForOneFramework(*options.plans_for, asked.question.experiment, request_of(asked),
+                           fixed_knobs(asked.question));
+  }
+
+  planners::LayoutQuestion layout_question(planners::AsRun as_run, planners::SearchProgress say) const {
+    planners::LayoutQuestion asked{question_.experiment, request_, limit_, fixed_, std::move(say)};
+    asked.find_planner = planners::find_planner;
+    asked.as_run = std::move(as_run);
+    return asked;
   }
 
   static planners::LayoutRequest request_of(const TuneQuestion& asked) {
@@ -130,12 +154,34 @@ class Tuner {
     return systems;
   }
 
+  // The systems that have rows: those that the framework runs as they are on this layout. The others are noted, with
+  // the reason where the user has named systems.
+  std::vector<System> compared_systems(const ParallelLayout& layout, Tuning& tuning) const {
+    const bool named = !options_.systems.empty() || !options_.plans.empty();
+    std::vector<System> compared;
+    std::vector<std::string> others;
+    for (const Candidate& candidate : question_.candidates) {
+      const System& system = candidate.system;
+      if (system.planner.space == SearchSpace::Plans) continue;
+      const std::string why = framework_ ? framework_->refusal(system, layout) : "";
+      if (why.empty())
+        compared.push_back(system);
+      else if (named)
+        tuning.refused.push_back({system.name, fmt::format("{} does not run it: {}", framework_->name(), why)});
+      else
+        others.push_back(system.name);
+    }
+    if (!others.empty())
+      tuning.notes.push_back(fmt::format("systems without a row, because {} does not run them as they are: {}",
+                                         framework_->name(), fmt::join(others, ", ")));
+    return compared;
+  }
+
   // Whatever a system does better than the search is the search's answer too.
   void compare_systems(Tuning& tuning, std::vector<LaidOutPlan>& best) {
-    const std::vector<Candidate>& all = question_.candidates;
+    const std::vector<System> all = compared_systems(best.front().layout, tuning);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const System& system = all[i].system;
-      if (system.planner.space == SearchSpace::Plans) continue;
+      const System& system = all[i];
       tell("systems", static_cast<double>(i) / static_cast<double>(all.size()));
       try {
         const std::optional<LaidOutPlan> plan = search_.best_of(system);
@@ -151,9 +197,8 @@ class Tuner {
     }
     const ParallelLayout winner = best.front().layout;
     for (TunedSystem& system : tuning.systems) {
-      const auto candidate = std::ranges::find_if(
-          question_.candidates, [&](const Candidate& c) { return c.system.name == system.own.system; });
-      const std::optional<LaidOutPlan> plan = search_.best_of(candidate->system, winner);
+      const auto same = std::ranges::find(all, system.own.system, &System::name);
+      const std::optional<LaidOutPlan> plan = search_.best_of(*same, winner);
       if (!plan) continue;
       system.on_winners = plan->time;
       take_if_faster(*plan, best);
@@ -238,12 +283,31 @@ class Tuner {
       tuning.proof.enough_gpus = *nodes * question_.experiment.cluster.gpus_per_node;
   }
 
+  // Searches the same question for any plan, to say what the framework cannot do and what it would gain by that.
+  void set_framework(Tuning& tuning, const LaidOutPlan& best, const std::vector<System>& systems) const {
+    ForFramework& result = tuning.framework.emplace(framework_->described(best));
+    if (!options_.gains) return;
+    const auto start = std::chrono::steady_clock::now();
+    const std::string part = "without the limits of " + framework_->name();
+    LayoutSearch search(layout_question({}, [&](std::string_view name, double done) {
+      if (say_) say_(part, share + (1 - share) * share_done(name, done));
+    }));
+    std::vector<LaidOutPlan> all = search.best({.systems = systems}, static_cast<std::size_t>(options_.count));
+    all.push_back(best);
+    const LaidOutPlan& any = *std::ranges::min_element(all, {}, &LaidOutPlan::time);
+    result.any = described(any, "dovetail");
+    framework_->add_missing(best, any, limit_, result);
+    result.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+
   const Question& question_;
   const int global_batch_;
   const TuneOptions& options_;
   const planners::SearchProgress& say_;
   const Bytes limit_;
   const planners::LayoutRequest request_;
+  const std::function<void(Plan&)> fixed_;
+  const std::optional<ForOneFramework> framework_;  // none: for any
   LayoutSearch search_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "bench/pipeline/for_framework.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "reports/text/format.hpp"
@@ -78,6 +79,7 @@ std::vector<TuneOptions> hardware_choices(const TuneOptions& options) {
       one.request.cluster = cluster;
       if (gpus > 0 && cluster.empty()) throw InputError("--gpus needs --cluster: the kind of nodes that it counts");
       if (gpus > 0) one.request.nodes = nodes_of(cluster, gpus);
+      one = with_its_costs(std::move(one));
     }
   return choices;
 }
@@ -99,9 +101,10 @@ TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files
   curve.workload =
       reports::workload_text(e, fmt::format("{} samples of {} tokens", curve.global_batch, curve.sequence));
   curve.gpu_watts = choices.front().gpu_watts;
+  if (const auto framework = choices.front().plans_for) curve.framework = ForOneFramework(*framework, e, {}, {}).text();
   for (std::size_t i = 0; i < choices.size(); ++i) {
     TuneOptions options = choices[i];
-    options.explain = false;
+    options.explain = options.gains = false;
     options.output = options.html = "";
     const Cluster& cluster = questions[i].question.experiment.cluster;
     const std::string name = fmt::format("{} {} GPUs", cluster.name, cluster.gpus());

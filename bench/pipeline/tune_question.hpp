@@ -2,6 +2,7 @@
 // A question to tune: an experiment whose groups and batch are left open, and the sizes that the user has fixed.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
 #include "bench/pipeline/question.hpp"
@@ -16,6 +17,8 @@ struct TuneOptions : Options {
   double gpu_watts = 0;                                 // for energy; 0: not given
   std::string confirm;                                  // a name of confirm.hpp; empty: none
   double measure_time = 0;                              // of a plan that really runs for that; 0: not given
+  std::optional<reports::Framework> plans_for;          // none: for any
+  bool gains = true;                                    // whether to say what a framework would gain by others
 };
 
 // The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or

@@ -44,6 +44,11 @@ Json value_json(const Knob& knob, const Plan& plan) {
   return std::visit(ValueJson{plan}, knob.type);
 }
 
+std::string value_text(const Knob& knob, const Plan& plan) {
+  const Json value = value_json(knob, plan);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 Json to_json(const Plan& plan, std::span<const Knob> table) {
   Json json;
   for (const Knob& knob : table) json[std::string(knob.name)] = value_json(knob, plan);

@@ -2,6 +2,7 @@
 // A plan as JSON: every knob under its own name, with the names that files use for its values.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "models/plan/knob_table.hpp"
 #include "models/question/parallelism.hpp"
@@ -15,5 +16,6 @@ nlohmann::ordered_json to_json(const Plan& plan, std::span<const Knob> table = k
 // The file of a plan that was made for these groups, which load_plan() reads.
 nlohmann::ordered_json plan_file_json(const Plan& plan, const Parallelism& groups);
 nlohmann::ordered_json value_json(const Knob& knob, const Plan& plan);
+std::string value_text(const Knob& knob, const Plan& plan);  // "moe", "4", "[2,1]"
 
 }  // namespace dovetail

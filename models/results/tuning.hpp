@@ -12,7 +12,7 @@ namespace dovetail {
 
 // A plan on a layout, predicted for a whole step.
 struct TunedPlan {
-  std::string system;  // whose plan; "dovetail": any
+  std::string system;  // whose plan; "dovetail": any; "for Megatron-LM": any that this framework runs
   Parallelism groups;
   int micro_batch = 1;  // samples of a model-parallel group that go through together; as many of these as the plan says
   Plan plan;
@@ -59,6 +59,25 @@ struct TuningProof {
   std::optional<int> enough_gpus = {};  // where nothing fits: of so many a layout holds no more than the limit
 };
 
+// A value of the best plan of all that a framework cannot have.
+struct MissingValue {
+  std::string key, value, instead;  // "plan.scope", "moe", and what the framework has; `instead` empty: nothing else
+  std::vector<std::string> along;   // other knobs that must change with it on the framework's best plan
+  std::optional<Seconds> alone;     // step of that plan with this value; none: it cannot be built, or does not fit
+  std::optional<Seconds> all_but;   // step of the best plan of all with what the framework has instead; none: the same
+};
+
+// The framework that the plans are for, and the best plan of all on the same question, whatever runs it.
+struct ForFramework {
+  std::string key, name, checked;      // "megatron", "Megatron-LM", the version whose arguments were asked
+  std::vector<std::string> arguments;  // of its best plan, a line each, with versions as comments
+  std::vector<std::string> elsewhere;  // what of the plan they leave to the code around the framework
+  std::optional<TunedPlan> any;        // none: it was not searched
+  std::vector<std::string> cannot;     // what of that the framework does otherwise, in words
+  std::vector<MissingValue> missing;   // the values of it that change a step, those that gain most alone first
+  Seconds time;                        // of the search for it
+};
+
 struct Tuning {
   Experiment experiment;  // its groups and batch are of no meaning here
   int global_batch = 1;
@@ -70,6 +89,7 @@ struct Tuning {
   std::vector<TunedPlan> front;            // of all these, those that no other beats in both time and memory
   std::optional<Explanation> explanation;  // of the best one, where it was asked for
   std::optional<Confirmation> confirmation;
+  std::optional<ForFramework> framework;  // none: for any
   TuningProof proof;
   std::vector<std::string> notes;
   RunProvenance provenance;
@@ -88,8 +108,9 @@ struct TuningPoint {
 struct TuningCurve {
   std::string model;
   int global_batch = 1, sequence = 1;
-  std::string workload;  // a line for people: layers, samples, experts, routing and number format
-  double gpu_watts = 0;  // that a GPU takes with its share of all else, as the user states it; 0: not stated
+  std::string workload;   // a line for people: layers, samples, experts, routing and number format
+  double gpu_watts = 0;   // that a GPU takes with its share of all else, as the user states it; 0: not stated
+  std::string framework;  // that all plans are for, with its version, for people; empty: for any
   std::vector<TuningPoint> points;
   std::vector<std::string> notes;
   RunProvenance provenance;

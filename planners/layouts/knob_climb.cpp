@@ -27,6 +27,7 @@ PlanSpace KnobClimb::open_space(const Experiment& e, const LaidOutPlan& plan) co
 bool KnobClimb::improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best) {
   Plan plan = best.plan;
   for (const Setting* set : change) (*set)(plan);
+  plan = plans_.as_run(plan, e);
   if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) return false;
   const std::optional<Plan> legal = plans_.nearest(best.plan, plan, e);
   if (!legal) return false;
@@ -69,6 +70,7 @@ LaidOutPlan KnobClimb::improved(LaidOutPlan best, bool pairs) {
 long KnobClimb::polish_by(const Setting& set, const Experiment& e, LaidOutPlan& best) {
   Plan plan = best.plan;
   set(plan);
+  plan = plans_.as_run(plan, e);
   const bool few = plans_.question().experiment.workload.layers * plan.micro_batches <= limits::ready_step;
   if (plan == best.plan || (plan.order == Order::ReadyFirst && !few)) return 0;
   const std::optional<Plan> legal = plans_.nearest(best.plan, plan, e);

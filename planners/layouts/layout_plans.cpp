@@ -47,20 +47,25 @@ Plan LayoutPlans::held(Plan plan) const {
   return unsliced(std::move(plan));
 }
 
-bool LayoutPlans::holds(const Plan& plan) const {
+Plan LayoutPlans::as_run(const Plan& plan, const Experiment& e) const {
+  return question_.as_run ? question_.as_run(e, plan).value_or(plan) : plan;
+}
+
+bool LayoutPlans::holds(const Plan& plan, const Experiment& e) const {
+  if (question_.as_run && question_.as_run(e, plan) != plan) return false;
   if (!question_.hold) return true;
   Plan held = plan;
   question_.hold(held);
   return held == plan || unsliced(std::move(held)) == plan;
 }
 
-// The plans with the knobs that the user has fixed, and with what goes with these.
+// The plans with the knobs that the user has fixed, as the framework runs them, and with what goes with these.
 std::vector<Plan> LayoutPlans::held(std::vector<Plan> plans, const Experiment& e) {
-  if (!question_.hold) return plans;
+  if (!question_.hold && !question_.as_run) return plans;
   std::vector<Plan> with;
   for (Plan& plan : plans) {
-    plan = held(std::move(plan));
-    std::optional<Plan> legal = nearest_.find(plan, e, [this](const Plan& p) { return holds(p); });
+    plan = as_run(held(std::move(plan)), e);
+    std::optional<Plan> legal = nearest_.find(plan, e, [&](const Plan& p) { return holds(p, e); });
     if (!legal) legal = plan;  // its refusal will be told
     if (std::ranges::count(with, *legal) == 0) with.push_back(*std::move(legal));
   }
@@ -69,12 +74,12 @@ std::vector<Plan> LayoutPlans::held(std::vector<Plan> plans, const Experiment& e
 
 std::optional<Plan> LayoutPlans::nearest(const Plan& from, const Plan& changed, const Experiment& e) {
   const Keeps keeps = keeps_changes(from, changed);
-  return nearest_.find(changed, e, [&](const Plan& plan) { return keeps(plan) && holds(plan); });
+  return nearest_.find(changed, e, [&](const Plan& plan) { return keeps(plan) && holds(plan, e); });
 }
 
 std::optional<LaidOutPlan> LayoutPlans::estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                                   Detail detail) {
-  if (!holds(plan)) return std::nullopt;
+  if (!holds(plan, e)) return std::nullopt;
   const std::optional<StepEstimate> step = question_.steps->estimate(e, plan, detail);
   return step ? std::optional(LaidOutPlan{layout, plan, *step, {}, {}}) : std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planners/layouts/layout.hpp"
+#include "planners/layouts/plan_limits.hpp"
 #include "planners/search/nearest_plan.hpp"
 #include "planners/steps/step_model.hpp"
 #include "planners/task/planner.hpp"
@@ -30,6 +31,7 @@ struct LayoutQuestion {
   // leaves.
   std::vector<ParallelLayout> only = {};
   std::shared_ptr<StepModel> steps = std::make_shared<StepModel>();
+  AsRun as_run = {};  // plans that a framework does not run as they are, are left out; empty: every plan can be run
 };
 
 // A plan on a layout. `experiment` is laid out.
@@ -60,7 +62,9 @@ class LayoutPlans {
   // The plan with the user's knobs. Partitioned gradients whose slices are open are reduced after the step until the
   // whole step is predicted, which slices them.
   Plan held(Plan plan) const;
-  bool holds(const Plan& plan) const;
+  bool holds(const Plan& plan, const Experiment& laid_out) const;
+  // The plan that the framework runs in its place, where there is one.
+  Plan as_run(const Plan& plan, const Experiment& laid_out) const;
   // The changed plan, with what makes it legal beside the changes. Empty: nothing was found.
   std::optional<Plan> nearest(const Plan& from, const Plan& changed, const Experiment& laid_out);
 

@@ -18,15 +18,9 @@ namespace dovetail::planners {
 
 LayoutSearch::LayoutSearch(LayoutQuestion question) : plans_(std::move(question)) {}
 
-bool LayoutSearch::may_be_answer(const Plan& plan) const {
-  return plan.pad_messages == plans_.held({}).pad_messages;
-}
-
-void LayoutSearch::look_at_layouts(const Plan& base) {
+void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
   if (!promising_.empty()) return;
   const LayoutQuestion& asked = plans_.question();
-  const std::vector<ParallelLayout> all = asked.only.empty() ? layouts(asked.experiment, asked.request) : asked.only;
-  report_.layouts = static_cast<long>(all.size());
   std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
   const auto groups = [](const Parallelism& p) { return std::tuple(p.pp, p.mp, p.dp, p.ep, p.esp); };
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -36,10 +30,10 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
       ++report_.too_large;
       continue;
     }
-    Bytes least = least_state(plans_.laid_out(layout), base.zero);
+    Bytes least = least_state(plans_.laid_out(layout), base_.zero);
     std::optional<LaidOutPlan> found;
     if (least <= asked.limit) {
-      found = plans_.fitting(layout, base);
+      found = plans_.fitting(layout, base_);
       if (!found) continue;
       least = found->estimate.held;
     }
@@ -58,16 +52,15 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
 
 // A layout's best arrangement, of all that the systems and other plans have. Remembers what each system would do with
 // it.
-std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const Plan& base,
-                                                  const SearchStart& start) {
-  std::optional<LaidOutPlan> best = plans_.fitting(layout, base);
+std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const SearchStart& start) {
+  std::optional<LaidOutPlan> best = plans_.fitting(layout, base_);
   const auto compete = [&](const Plan& plan) {
     std::optional<LaidOutPlan> way = plans_.fitting(layout, plan);
     if (!way || !plans_.fits(*way)) return;
     arranged_.push_back({"", *way});
     if (may_be_answer(way->plan) && faster_by_estimate(*way, *best)) best = std::move(way);
   };
-  Plan whole = base;
+  Plan whole = base_;
   whole.zero = 0;
   compete(whole);
   arranged_.push_back({"", *best});
@@ -91,15 +84,20 @@ std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, 
 }
 
 std::vector<LaidOutPlan> LayoutSearch::best(const SearchStart& start, std::size_t count) {
-  Plan base;
-  base.zero = 1;
-  base = plans_.held(base);
-  look_at_layouts(base);
+  const LayoutQuestion& asked = plans_.question();
+  const PlanLimits its(asked.hold, asked.as_run);
+  const std::vector<ParallelLayout> all =
+      asked.only.empty() ? its.layouts(asked.experiment, asked.request) : asked.only;
+  report_.layouts = static_cast<long>(all.size());
+  const std::optional<Plan> first = its.first_plan(asked.experiment, all, start.systems);
+  if (!first) return {};
+  base_ = plans_.held(*first);
+  look_at_layouts(all);
   std::vector<LaidOutPlan> found;
   const std::size_t most = at_most(limits::arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) {
     say("arrangements", i, most);
-    found.push_back(*arranged(promising_[i].layout, base, start));
+    found.push_back(*arranged(promising_[i].layout, start));
   }
   improve_best(found);
   found = predicted_best(std::move(found), count);
@@ -186,9 +184,9 @@ void LayoutSearch::let_plan(LaidOutPlan& best, const PlannerChoice& choice, Grad
   const LayoutQuestion& asked = plans_.question();
   if (asked.find_planner == nullptr || choice.name == "fixed" || !plans_.is_short(best)) return;
   const Experiment e = plans_.laid_out(best.layout);
-  const auto fixed = [&asked, pipeline = best.plan](Plan& plan) {
+  const auto fixed = [&, pipeline = best.plan](Plan& plan) {
     copy_knobs(KnobClass::Pipeline, pipeline, plan);
-    if (asked.hold) asked.hold(plan);
+    PlanLimits(asked.hold, asked.as_run).hold(plan, e);
   };
   PlanningTask task{e, best.plan, choice, {best.plan}, fixed, {}, asked.steps};
   task.base.grad_sync = sync;

@@ -53,7 +53,7 @@ class LayoutSearch {
 
   // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
-  bool may_be_answer(const Plan& plan) const;
+  bool may_be_answer(const Plan& plan) const { return plan.pad_messages == base_.pad_messages; }
 
   LayoutSearchReport report() const {
     LayoutSearchReport report = report_;
@@ -79,8 +79,8 @@ class LayoutSearch {
     if (plans_.question().say) plans_.question().say(part, static_cast<double>(done) / static_cast<double>(all));
   }
   std::size_t at_most(std::size_t limit, std::size_t all) const;
-  void look_at_layouts(const Plan& base);
-  std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const Plan& base, const SearchStart& start);
+  void look_at_layouts(const std::vector<ParallelLayout>& all);
+  std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const SearchStart& start);
   void improve_best(std::vector<LaidOutPlan>& found);
   std::vector<LaidOutPlan> predicted_best(std::vector<LaidOutPlan> found, std::size_t count);
   void plan_whole(LaidOutPlan& best);
@@ -89,6 +89,7 @@ class LayoutSearch {
 
   LayoutPlans plans_;
   KnobClimb climb_{plans_};
+  Plan base_ = plans_.held(Plan());  // that layouts are looked at with
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
   std::vector<Seconds> floors_;       // of all that are not too large

@@ -73,6 +73,26 @@ Json confirmation_json(const Confirmation& confirmation) {
           {"refused", confirmation.refused}};
 }
 
+Json framework_json(const ForFramework& framework, Bytes memory) {
+  Json missing = Json::array();
+  for (const MissingValue& each : framework.missing)
+    missing.push_back({{"key", each.key},
+                       {"value", each.value},
+                       {"instead", each.instead},
+                       {"along", each.along},
+                       {"alone_s", number(each.alone)},
+                       {"all_but_s", number(each.all_but)}});
+  return {{"key", framework.key},
+          {"name", framework.name},
+          {"checked", framework.checked},
+          {"arguments", framework.arguments},
+          {"elsewhere", framework.elsewhere},
+          {"any", framework.any ? plan_json(*framework.any, memory) : Json(nullptr)},
+          {"cannot", framework.cannot},
+          {"missing", std::move(missing)},
+          {"seconds", number(framework.time)}};
+}
+
 Json proof_json(const TuningProof& p) {
   return {{"layouts", p.layouts},       {"too_large", p.too_large}, {"slower", p.slower},
           {"estimated", p.estimated},   {"stages", p.stages},       {"predicted", p.predicted},
@@ -117,6 +137,7 @@ Json to_json(const Tuning& tuning) {
       {"notes", tuning.notes},
       {"explanation", tuning.explanation ? explanation_json(*tuning.explanation) : Json(nullptr)},
       {"confirmation", tuning.confirmation ? confirmation_json(*tuning.confirmation) : Json(nullptr)},
+      {"framework", tuning.framework ? framework_json(*tuning.framework, memory) : Json(nullptr)},
       {"best", std::move(best)},
       {"systems", std::move(systems)},
       {"refused", std::move(refused)},
@@ -152,6 +173,7 @@ Json to_json(const TuningCurve& curve) {
           {"sequence", curve.sequence},
           {"workload", curve.workload},
           {"gpu_watts", curve.gpu_watts > 0 ? number(curve.gpu_watts) : Json(nullptr)},
+          {"framework", curve.framework.empty() ? Json(nullptr) : Json(curve.framework)},
           {"notes", curve.notes},
           {"points", std::move(points)}};
 }

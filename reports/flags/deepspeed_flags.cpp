@@ -44,6 +44,9 @@ class DeepSpeed {
   void stages() {
     out_.say({"pipeline_schedule", "virtual_stages"});
     const int stages = e_.parallelism.pp;
+    if (stages == 1 && plan_.pipeline_schedule == PipelineSchedule::Gpipe && plan_.micro_batches > 1)
+      out_.cannot("plan.pipeline_schedule gpipe: the backward pass of each micro-batch follows its forward pass (1f1b)",
+                  [](TakenPlan& taken) { taken.plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward; });
     if (stages == 1) return;
     out_.cannot(fmt::format("parallelism.pp {}: PipelineModule cuts a model into stages, but its MoE examples run "
                             "without it; here the ranks of all stages are data parallel",
@@ -143,7 +146,7 @@ class DeepSpeed {
       out_.cannot(
           fmt::format("parallelism.esp {}: its experts are shared by the {} model-parallel ranks", p.esp, p.mp));
     if (p.mp > 1)
-      out_.cannot(fmt::format(
+      out_.elsewhere(fmt::format(
           "parallelism.mp {}: the model's code shares its dense part, and hands the groups over as mpu", p.mp));
   }
 

@@ -3,21 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "models/files/plan_json.hpp"
 #include "models/plan/knob_table.hpp"
 
 namespace dovetail::reports {
-namespace {
-
-std::string value_text(const Knob& knob, const Plan& plan) {
-  const nlohmann::ordered_json value = value_json(knob, plan);
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-}  // namespace
 
 FlagWriter::FlagWriter(std::string framework, std::string checked, const Experiment& experiment, const Plan& plan) {
   result_.framework = std::move(framework);
@@ -43,9 +34,10 @@ void FlagWriter::say(std::initializer_list<std::string_view> knobs) {
 
 void FlagWriter::cannot(std::string sentence, const Change& does) {
   result_.cannot.push_back(std::move(sentence));
-  if (!does) return;
-  result_.whole = false;
-  takes(does);
+  if (does)
+    takes(does);
+  else
+    result_.known = false;
 }
 
 FrameworkFlags FlagWriter::finish(const Plan& own) {

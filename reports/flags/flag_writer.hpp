@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/plan/plan.hpp"
@@ -26,12 +27,13 @@ class FlagWriter {
   // These knobs need no line of their own: a flag or a sentence says them, or they are of no effect here.
   void say(std::initializer_list<std::string_view> knobs);
 
-  // `does` makes of the plan what the framework does instead. Without it the plan stays, because the difference is not
-  // a knob.
+  // `does` makes of the plan what the framework does instead. Without it nothing is known that it would do.
   using Change = std::function<void(TakenPlan&)>;
   void cannot(std::string sentence, const Change& does = {});
   // The same without a sentence: both are one to the framework.
   void takes(const Change& does) { does(result_.taken); }
+  // The framework leaves this to the code around it, and so can have it.
+  void elsewhere(std::string sentence) { result_.elsewhere.push_back(std::move(sentence)); }
 
   // Adds a line for each knob that nobody has said and whose value is not the framework's own.
   FrameworkFlags finish(const Plan& own);

@@ -27,12 +27,15 @@ struct TakenPlan {
 };
 
 struct FrameworkFlags {
-  std::string framework, checked;   // `checked`: the version whose arguments these are
-  std::vector<Flag> flags;          // of Json: none
-  std::vector<std::string> cannot;  // what of the plan it does otherwise, a line each
-  std::string text;                 // flags to paste, with versions as comments; lines end in line ends
-  TakenPlan taken = {};             // the exported one, but for what is in `cannot`
-  bool whole = true;                // the two take the same time
+  std::string framework, checked;           // `checked`: the version whose arguments these are
+  std::vector<Flag> flags;                  // of Json: none
+  std::vector<std::string> cannot;          // what of the plan it does otherwise or not at all, a line each
+  std::string text;                         // flags to paste, with versions as comments; lines end in line ends
+  TakenPlan taken = {};                     // the exported one, but for what is in `cannot`
+  bool known = true;                        // `taken` says what it does; false: some of `cannot` it does not do at all
+  std::vector<std::string> elsewhere = {};  // what of the plan is set outside of its arguments, a line each
+
+  bool whole() const { return cannot.empty(); }  // it runs this plan, in the same time
 };
 
 void write_flags(std::ostream& out, const FrameworkFlags& flags);

@@ -86,10 +86,10 @@ class Megatron {
     const Parallelism& p = e_.parallelism;
     out_.say({"pipeline_schedule", "virtual_stages"});
     if (e_.workload.mtp_layers > 0) out_.flag("--mtp-num-layers", e_.workload.mtp_layers, since("0.12"));
-    if (p.pp == 1) return;
     if (plan_.pipeline_schedule == PipelineSchedule::Gpipe && plan_.micro_batches > 1)
       out_.cannot("plan.pipeline_schedule gpipe: it runs one forward and one backward pass in turns (1f1b)",
                   [](TakenPlan& taken) { taken.plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward; });
+    if (p.pp == 1) return;
     const StageLayout layout(e_.workload, p, plan_.virtual_stages);
     const bool equal = p.pipeline_layout.empty() && e_.workload.layers % (p.pp * plan_.virtual_stages) == 0;
     if (!equal) {

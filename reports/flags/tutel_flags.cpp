@@ -16,6 +16,7 @@ class Tutel {
   Tutel(const Experiment& e, const Plan& plan) : e_(e), plan_(plan), out_("Tutel", "82af7aa, v0.3", e, plan) {}
 
   FrameworkFlags run() {
+    if (e_.model.dense()) out_.cannot(fmt::format("model {}: Tutel is an MoE layer, and it has none", e_.model.name));
     outside();
     gate();
     experts();
@@ -39,9 +40,9 @@ class Tutel {
     out_.say({"micro_batches", "pipeline_schedule", "virtual_stages", "zero", "parameter_gather", "grad_sync",
               "gradient_chunk_bytes", "gradient_slices", "recompute", "graphs"});
     const Parallelism& p = e_.parallelism;
-    out_.cannot(
-        fmt::format("it is the MoE layer alone: pp {}, mp {}, dp {}, {} micro-batches, ZeRO, sums of gradients, "
-                    "recomputing and graphs are set elsewhere",
+    out_.elsewhere(
+        fmt::format("Tutel is the MoE layer alone: pp {}, mp {}, dp {}, {} micro-batches, ZeRO, sums of gradients, "
+                    "recomputing and graphs are of the training around it",
                     p.pp, p.mp, p.dp, plan_.micro_batches));
   }
 

@@ -128,6 +128,13 @@ void write_paragraphs(std::ostream& out, const char* title, const std::vector<st
   out << "</section>\n";
 }
 
+void write_arguments(std::ostream& out, const ForFramework& framework) {
+  out << "<section><h2>Arguments of " << escaped(framework.name) << "</h2><pre>";
+  for (const std::string& line : framework.arguments) out << escaped(line) << '\n';
+  for (const std::string& line : framework.elsewhere) out << "# " << escaped(line) << '\n';
+  out << "</pre></section>\n";
+}
+
 void end_page(std::ostream& out, const RunProvenance& provenance) {
   std::string command;
   for (const std::string& word : provenance.command_line) command += (command.empty() ? "" : " ") + word;
@@ -147,6 +154,7 @@ void write_html(std::ostream& out, const Tuning& tuning) {
       question_lines(tuning));
   if (tuning.explanation) write_paragraphs(out, "In words", explanation_text(*tuning.explanation));
   for (const TuningTable& table : tuning_tables(tuning, /*verbose=*/true)) write_section(out, table);
+  if (tuning.framework) write_arguments(out, *tuning.framework);
   write_paragraphs(out, "How it was found", {proof_line(tuning)});
   write_paragraphs(out, "Notes", tuning.notes);
   end_page(out, tuning.provenance);

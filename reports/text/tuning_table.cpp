@@ -71,6 +71,17 @@ int decimals_of(const Tuning& tuning) {
   return decimals_for(steps);
 }
 
+// "pp 2, mp 1, dp 4, ep 8, esp 1, 16 micro-batches of 2"
+std::string layout_text(const TunedPlan& plan) {
+  const Parallelism& p = plan.groups;
+  return fmt::format("pp {}, mp {}, dp {}, ep {}, esp {}, {} micro-batches of {}", p.pp, p.mp, p.dp, p.ep, p.esp,
+                     plan.plan.micro_batches, plan.micro_batch);
+}
+
+std::string for_text(const std::string& framework) {
+  return fmt::format("for {}: plans that it runs as they are", framework);
+}
+
 std::string range_text(const TunedPlan& plan) {
   if (!plan.range) return "-";
   return fmt::format("{}-{}", fixed(1e3 * plan.step.value() * plan.range->low, 0),
@@ -204,6 +215,35 @@ TuningTable costs_table(const Tuning& tuning) {
   return table;
 }
 
+std::string gain_text(std::optional<Seconds> step, Seconds than) {
+  return step ? fixed(100 * (1 - *step / than), 1) : "-";
+}
+
+// Values of the best plan of all that the framework cannot have, and what it would gain by them.
+TuningTable framework_table(const Tuning& tuning) {
+  TuningTable table;
+  if (!tuning.framework || !tuning.framework->any) return table;
+  const ForFramework& framework = *tuning.framework;
+  const Seconds own = tuning.best.front().step, any = framework.any->step;
+  table.title = fmt::format("what {} cannot do, and what it would gain by that", framework.name);
+  table.headings = {"in the best\nplan of all", "its own\ninstead", "gain\nalone, %", "all but\nit, %",
+                    "which brings along"};
+  for (const MissingValue& missing : framework.missing)
+    table.rows.push_back({printable(fmt::format("{} {}", missing.key, missing.value), 34),
+                          printable(missing.instead.empty() ? "-" : missing.instead, 16), gain_text(missing.alone, own),
+                          gain_text(missing.all_but, own),
+                          printable(fmt::format("{}", fmt::join(missing.along, ", ")), 26)});
+  if (!table.rows.empty())
+    table.remarks.emplace_back(
+        "gains of a step: its best plan with this alone, the best plan of all with what it has instead; -: cannot be "
+        "built, or takes too much memory");
+  table.remarks.push_back(
+      any < own ? fmt::format("all of it: {} a step, {} % less than {}, on {}", duration(any), gain_text(any, own),
+                              duration(own), layout_text(*framework.any))
+                : fmt::format("no plan of any framework was found that is faster than the best of {}", framework.name));
+  return table;
+}
+
 TuningTable curve_table(const TuningCurve& curve) {
   std::vector<std::string> headings =
       joined(joined({"cluster", "GPUs"}, layout_headings),
@@ -247,7 +287,7 @@ void write(std::ostream& out, const TuningTable& content, bool colour, bool verb
       table.add_remark(wrapped(fmt::format("    alike: {}", fmt::join(alike->second, ", ")), width(verbose), 4),
                        Ink::Dim);
   }
-  out << table.text(colour);
+  if (!content.rows.empty()) out << table.text(colour);
   for (const std::string& remark : content.remarks) out << wrapped(remark, width(verbose), 2) << '\n';
 }
 
@@ -272,7 +312,7 @@ std::string proof_line(const Tuning& tuning) {
 
 std::vector<TuningTable> tuning_tables(const Tuning& tuning, bool verbose) {
   std::vector<TuningTable> tables{best_table(tuning, verbose), confirmation_table(tuning),
-                                  systems_table(tuning, verbose)};
+                                  systems_table(tuning, verbose), framework_table(tuning)};
   if (verbose) {
     tables.push_back(front_table(tuning));
     tables.push_back(costs_table(tuning));
@@ -288,16 +328,21 @@ std::vector<TuningTable> tuning_tables(const TuningCurve& curve) {
 
 std::vector<std::string> question_lines(const Tuning& tuning) {
   const Experiment& e = tuning.experiment;
-  return {fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name),
-                      e.cluster.nodes, e.cluster.gpus_per_node),
-          workload_text(e, fmt::format("{} samples of {} tokens", tuning.global_batch, e.workload.sequence)),
-          fmt::format("{}; {} of {} of memory may be used", costs_text(e), bytes(tuning.limit),
-                      bytes(e.cluster.device.memory))};
+  std::vector<std::string> lines{
+      fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name), e.cluster.nodes,
+                  e.cluster.gpus_per_node),
+      workload_text(e, fmt::format("{} samples of {} tokens", tuning.global_batch, e.workload.sequence)),
+      fmt::format("{}; {} of {} of memory may be used", costs_text(e), bytes(tuning.limit),
+                  bytes(e.cluster.device.memory))};
+  if (tuning.framework)
+    lines.push_back(for_text(fmt::format("{} ({})", tuning.framework->name, tuning.framework->checked)));
+  return lines;
 }
 
 std::vector<std::string> question_lines(const TuningCurve& curve) {
   std::vector<std::string> lines{fmt::format("{}: {}", printable(curve.model), curve.workload)};
   if (curve.gpu_watts > 0) lines.push_back(fmt::format("{:g} W for each GPU, as given", curve.gpu_watts));
+  if (!curve.framework.empty()) lines.push_back(for_text(curve.framework));
   return lines;
 }
 

@@ -179,7 +179,7 @@ TEST_CASE("A padded question is no question to Megatron-LM, and the export says 
   const Question question = asked("qwen3-30b-a3b", {"workload.layers=2", "workload.message_sizes=padded"});
   const reports::FrameworkFlags flags =
       reports::flags_for(reports::Framework::Megatron, question.experiment, padded.plan);
-  CHECK_FALSE(flags.whole);
+  CHECK_FALSE(flags.whole());
   CHECK(flags.taken.messages == MessageSizes::Routed);
   CHECK(std::ranges::any_of(flags.cannot, [](const std::string& line) { return line.starts_with("workload.mess"); }));
 }

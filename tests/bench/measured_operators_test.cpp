@@ -66,7 +66,7 @@ OperatorsTable priced_text(const std::string& text, int gpus_per_node = 4, int d
   return priced_operators("own/file.json", draws);
 }
 
-std::string refusal_of(const std::string& operators, const std::string& head = R"("licence": "none")") {
+std::string refusal_of_operators(const std::string& operators, const std::string& head = R"("licence": "none")") {
   try {
     priced_text(operators_file(operators, head));
   } catch (const InputError& error) {
@@ -113,10 +113,10 @@ TEST_CASE("a dispatch between nodes sends each token once to each node that has 
 
 TEST_CASE("what is wrong in a file of operators is refused at its place") {
   const auto of_shape = [](const std::string& kernel, const std::string& shape) {
-    return refusal_of(R"({"kernel": ")" + kernel + R"(", "shape": {)" + shape + R"(}, "time": "1 s"})");
+    return refusal_of_operators(R"({"kernel": ")" + kernel + R"(", "shape": {)" + shape + R"(}, "time": "1 s"})");
   };
-  CHECK(refusal_of(two_operators) == "accepted");
-  CHECK_THAT(refusal_of(R"({"kernel": "gemm", "shape": {"rows": 1}, "time": 3})"),
+  CHECK(refusal_of_operators(two_operators) == "accepted");
+  CHECK_THAT(refusal_of_operators(R"({"kernel": "gemm", "shape": {"rows": 1}, "time": 3})"),
              StartsWith("own/file.json:3:52: /operators/0/time: expected a string"));
   CHECK_THAT(of_shape("gemm", R"("rows": 1, "columns": 1)"),
              StartsWith("own/file.json:3:31: /operators/0/shape: ") && Contains("inner"));
@@ -131,8 +131,8 @@ TEST_CASE("what is wrong in a file of operators is refused at its place") {
   CHECK_THAT(of_shape("dispatch", R"("ranks": 8, "tokens": 1, "hidden": 8, "top_k": 1, "experts": 9,
     "multiprocessors": 4)"),
              Contains("/operators/0/shape/experts: 9 experts on 8 ranks, expected a multiple"));
-  CHECK_THAT(refusal_of(two_operators, R"("dtype": "fp8")"), StartsWith("own/file.json:3:3: /operators/0: "));
-  CHECK_THAT(refusal_of(two_operators, R"("load": "training")"), Contains("unknown key \"load\""));
+  CHECK_THAT(refusal_of_operators(two_operators, R"("dtype": "fp8")"), StartsWith("own/file.json:3:3: /operators/0: "));
+  CHECK_THAT(refusal_of_operators(two_operators, R"("load": "training")"), Contains("unknown key \"load\""));
   FilesRead files;
   CHECK_THROWS_WITH(OperatorsFile("h200-by-h10", files), Contains("did you mean \"h200-by-h100\"?"));
 }

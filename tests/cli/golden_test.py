@@ -51,6 +51,8 @@ CASES = [
     ("help_tune", ["tune", "--help"], same),
     ("tune", ["tune", *SHIPPED, "--nodes", "2", "--global-batch", "16", "--set", "workload.layers=2",
               "--systems", "deepspeed_moe,tutel,fsmoe,mpipemoe"], same),
+    ("tune_for", ["tune", *SHIPPED, "--nodes", "2", "--global-batch", "16", "--set", "workload.layers=2", "--count", "2", "--draws", "0",
+                  "--for", "megatron"], same),
     ("help_explain", ["explain", "--help"], same),
     ("help_simulate", ["simulate", "--help"], same),
     ("help_run", ["run", "--help"], unlisted),

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "reports/flags/frameworks.hpp"
 #include "tests/reports/exported_plans.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 using namespace dovetail::reports;
@@ -151,9 +157,47 @@ TEST_CASE("flags: the plan that a framework takes has the same flags, and nothin
         CHECK(again.text == flags.text);
         CHECK(std::ranges::count_if(again.cannot, of_plan) == 0);
         CHECK(again.taken.plan == flags.taken.plan);
-        CHECK(again.whole);
-        if (framework == Framework::Megatron) CHECK(flags.whole == (flags.taken.plan == plan));
+        CHECK(again.whole() == again.known);  // what it does not do at all stays
+        if (framework == Framework::Megatron) CHECK(flags.whole() == (flags.taken.plan == plan));
       }
+}
+
+// A plan that some framework might run: knobs of the plan at random, in the middle of what it does anyway.
+Plan near(Framework framework, const Experiment& e, test::Random& random) {
+  Plan plan = as_run_by(framework, e, usual_plan()).value_or(usual_plan());
+  const Plan other = test::random_legal_plan(random, e);
+  for (const Knob& knob : knobs())
+    if (random() % 8 == 0) copy_value(knob, other, plan);
+  return plan;
+}
+
+TEST_CASE("flags: a framework runs the plans whose flags leave nothing out, and of others what their flags say") {
+  std::map<Framework, int> whole, changed;
+  for (int seed = 1; seed <= test::cases(400); ++seed) {
+    test::Random random(static_cast<unsigned>(seed));
+    Experiment e = test::random_experiment(random);
+    for (const auto& [name, framework] : training_framework_names) {
+      const Plan plan = near(framework, e, random);
+      if (e.parallelism.pp > 1 && !e.parallelism.pipeline_layout.empty()) continue;  // of other stages than the plan's
+      const FrameworkFlags flags = flags_for(framework, e, plan);
+      const std::optional<Plan> run = as_run_by(framework, e, plan);
+      INFO(name << ", seed " << seed << ": " << test::describe(e, plan) << "\n"
+                << fmt::format("{}", fmt::join(flags.cannot, "\n")));
+      CHECK((run == plan) == flags.cannot.empty());
+      CHECK(flags.whole() == flags.cannot.empty());
+      if (!run) continue;
+      ++(run == plan ? whole : changed)[framework];
+      const FrameworkFlags again = flags_for(framework, e, *run);
+      CHECK(again.cannot.empty());
+      CHECK(again.text == flags.text);
+      CHECK(as_run_by(framework, e, *run) == run);
+    }
+  }
+  for (const auto& [name, framework] : training_framework_names) {
+    INFO(name);
+    CHECK(whole[framework] > test::cases(10));
+    CHECK(changed[framework] > test::cases(30));
+  }
 }
 
 TEST_CASE("flags of Tutel: the kind of expert, and experts of the group that it exchanges with") {
