@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <utility>
 
@@ -216,7 +217,9 @@ TuningTable costs_table(const Tuning& tuning) {
 }
 
 std::string gain_text(std::optional<Seconds> step, Seconds than) {
-  return step ? fixed(100 * (1 - *step / than), 1) : "-";
+  if (!step) return "-";
+  const double gain = 100 * (1 - *step / than);
+  return fixed(std::abs(gain) < .05 ? 0 : gain, 1);  // not -0.0
 }
 
 // Values of the best plan of all that the framework cannot have, and what it would gain by them.
