@@ -193,11 +193,24 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
       full = layout.groups;
       continue;
     }
-    floors_.push_back(found->estimate.floor);
+    floors_.push_back({layout, found->plan, {}});
     if (fits(*found)) promising_.push_back({layout, found->estimate.time});
   }
   std::ranges::stable_sort(promising_, {}, &Promising::time);
-  if (!floors_.empty()) report_.bound = std::ranges::min(floors_);
+}
+
+void LayoutSearch::prove(const Plan& base, const std::vector<LaidOutPlan>& best) {
+  if (floors_.empty()) return;
+  LayoutFloors least(question_.experiment, base, question_.hold, question_.limit, costs_);
+  for (Floored& each : floors_) each.floor = least.of(each.layout, each.plan);
+  const auto time = [](const Floored& each) { return each.floor.time; };
+  if (getenv("DBGF")) for (const Floored& f : floors_) fprintf(stderr, "FLOOR pp%d mp%d dp%d ep%d esp%d mb%d n%d: %.4f layers %.4f again %.4f fill %.4f\n", f.layout.groups.pp, f.layout.groups.mp, f.layout.groups.dp, f.layout.groups.ep, f.layout.groups.esp, f.layout.micro_batch, f.layout.micro_batches, f.floor.time.value(), f.floor.layers.value(), f.floor.again.value(), f.floor.filling.value());
+  report_.floor = std::ranges::min_element(floors_, {}, time)->floor;
+  report_.bound = report_.floor.time;
+  if (best.empty()) return;
+  report_.slower = std::ranges::count_if(floors_, [&](const Floored& each) { return time(each) >= best[0].time; });
+  const auto own = std::ranges::find(floors_, best[0].layout, &Floored::layout);
+  if (own != floors_.end()) report_.own = own->floor;
 }
 
 // A layout's best arrangement, of all that the systems have. Remembers what each system would do with it.
@@ -248,8 +261,7 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
     let_plan(found[i], all_knobs(), found[i].plan.grad_sync);
   std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
   found.resize(std::min(found.size(), count));
-  if (!found.empty())
-    report_.slower = std::ranges::count_if(floors_, [&](Seconds floor) { return floor >= found[0].time; });
+  prove(base, found);
   return found;
 }
 

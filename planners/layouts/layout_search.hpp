@@ -14,6 +14,7 @@
 
 #include "models/time/timeline.hpp"
 #include "planners/layouts/layout.hpp"
+#include "planners/layouts/layout_floor.hpp"
 #include "planners/layouts/step_estimate.hpp"
 #include "planners/planner.hpp"
 #include "planners/search/nearest_plan.hpp"
@@ -42,6 +43,8 @@ struct LayoutSearchReport {
   Bytes least;          // no layout holds less, whatever is recomputed
   std::string refusal;  // the first reason why a plan could not be built on a layout
   Seconds bound;        // no plan of any layout that fits takes less
+  LayoutFloor floor;    // the same, with what it is made of
+  LayoutFloor own;      // of the best one's layout
 };
 
 // Told of what is being searched, and which share of that part is done.
@@ -97,7 +100,13 @@ class LayoutSearch {
   void say(std::string_view part, std::size_t done, std::size_t all) const {
     if (question_.say) question_.say(part, static_cast<double>(done) / static_cast<double>(all));
   }
+  struct Floored {
+    ParallelLayout layout;
+    Plan plan;  // one on it
+    LayoutFloor floor;
+  };
   void look_at_layouts(const Plan& base);
+  void prove(const Plan& base, const std::vector<LaidOutPlan>& best);
   std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
   enum class Detail { Quick, Whole };
   std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
@@ -132,7 +141,7 @@ class LayoutSearch {
   std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
-  std::vector<Seconds> floors_;       // of all that are not too large
+  std::vector<Floored> floors_;       // of all that are not too large
   std::vector<LaidOutPlan> predicted_;
   std::vector<Arranged> arranged_;  // each system's best on each of the most promising
 };

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The least that the experts of a layer compute, whatever chunks their rows are in and whatever kernel computes them.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "models/price/kernel_price.hpp"
+#include "models/price/priced_schedule.hpp"
+#include "models/question/experiment.hpp"
+
+namespace dovetail::planners {
+
+struct ExpertTime {
+  Seconds whole, cut;  // of all rows at once, and of the fastest way to compute them one part after the other
+  Seconds memory;      // of these: passes over device memory
+  Seconds least() const { return std::min(whole, cut); }
+};
+
+class LeastExperts {
+ public:
+  // `degrees`: of chunks that plans may have. The experiment must live as long.
+  LeastExperts(const Experiment& experiment, std::vector<int> degrees);
+
+  // Of the op of a layer whose rows are in one chunk, on one stage. Every way of the space is tried: degrees, groups of
+  // peers, kernels of equally many rows or of each expert's own, and products of all rows of an expert or of those of
+  // each rank. Kernels are priced by their own shapes; their passes over memory by the rate of the largest.
+  ExpertTime of(const PricedSchedule& priced, OpId op, const Experiment& stage, const LayerVolumes& volumes) const;
+
+ private:
+  const Experiment& experiment_;
+  KernelPrices prices_;
+  std::vector<int> degrees_;
+};
+
+}  // namespace dovetail::planners

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planners/layouts/stage_floor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "models/base/errors.hpp"
+#include "models/plan/expert_sharding.hpp"
+#include "models/plan/knob_table.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/schedule/op_table.hpp"
+#include "models/time/blocks.hpp"
+#include "planners/closed_form/layer_times.hpp"
+#include "planners/contest.hpp"
+#include "planners/layouts/one_stage.hpp"
+#include "planners/refusal.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+constexpr std::size_t tensor_kinds = static_cast<std::size_t>(TensorKind::FrameworkBuffers) + 1;
+constexpr std::size_t dense_layer = 0, moe_layer = 1, layer_kinds = 2, passes = 2;
+constexpr int most_degree = 8;  // of those that are tried
+
+using OfTensors = std::array<Bytes, tensor_kinds>;
+using OfOps = std::array<Seconds, op_kinds>;
+
+// What the ops of a layer take in one pass.
+struct PassSums {
+  Seconds other;                  // computing, but for routing and the experts
+  Seconds routing;                // computing
+  Seconds outside;                // model-parallel collectives of the chain
+  Seconds gathers;                // of these: of gradients, beside which other ops may be computed again
+  Seconds border;                 // of these: of what comes from another stage
+  Seconds exchange;               // of rows, one op after the other
+  std::array<Seconds, 2> links{};  // that exchanges use: between nodes, inside
+  Seconds copied;
+  std::optional<OpId> expert;
+};
+
+// What a schedule says of its last layer of each kind.
+struct LayerLook {
+  PricedSchedule priced;
+  LayerVolumes volumes;
+  std::array<std::array<PassSums, passes>, layer_kinds> sums{};
+  std::array<OfOps, layer_kinds> again{};  // recomputed ops
+  std::array<OfTensors, layer_kinds> held{};
+};
+
+class LayerLooking {
+ public:
+  LayerLooking(const Experiment& stage, Layers layers)
+      : e_(of_layers(stage, layers)), at_{layers.dense - 1, layers.dense + layers.moe - 1} {
+    if (layers.moe == 0) at_[moe_layer] = -1;
+    if (e_.workload.extent == Extent::Model) e_.workload.extent = Extent::WholeLayers;
+  }
+
+  const Experiment& experiment() const { return e_; }
+
+  LayerLook at(const Plan& plan) const {
+    LayerLook look{price_plan(e_, plan), layer_volumes(e_, plan)};
+    const Schedule& s = *look.priced.schedule;
+    for (const OpId i : s.ops.ids())
+      if (const auto kind = kind_of(s.ops[i].layer)) note(look, i, *kind);
+    note_held(look);
+    return look;
+  }
+
+ private:
+  std::optional<std::size_t> kind_of(int layer) const {
+    for (std::size_t kind = 0; kind < layer_kinds; ++kind)
+      if (at_[kind] >= 0 && at_[kind] == layer) return kind;
+    return std::nullopt;
+  }
+
+  void note(LayerLook& look, OpId id, std::size_t kind) const {
+    const Schedule& s = *look.priced.schedule;
+    const Op& op = s.ops[id];
+    const OpEntry& entry = entry_of(op.kind);
+    const bool converts = op.kind == OpKind::Compress || op.kind == OpKind::Decompress;
+    if (op.phase == Phase::Update || entry.part == OpPart::StepEnd || entry.part == OpPart::Host || converts) return;
+    PassSums& sums = look.sums[kind][op.pass() == Phase::Forward ? 0 : 1];
+    const Seconds duration = look.priced.duration[id];
+    const StreamKind stream = s.streams[op.stream].kind;
+    if (stream == StreamKind::Copy) {
+      sums.copied += duration;
+    } else if (stream == StreamKind::Compute) {
+      if (op.recomputed)
+        look.again[kind][static_cast<std::size_t>(op.kind)] += duration;
+      else if (op.kind == OpKind::Expert)
+        sums.expert = id;
+      else if (!entry.restores)
+        (entry.part == OpPart::Routing ? sums.routing : sums.other) += duration;
+    } else if (entry.communicates && !entry.floats && !op.recomputed) {
+      note_sent(look, id, kind, sums);
+    }
+  }
+
+  void note_sent(const LayerLook& look, OpId id, std::size_t kind, PassSums& sums) const {
+    const Op& op = look.priced.schedule->ops[id];
+    const Seconds duration = look.priced.duration[id];
+    if (entry_of(op.kind).part == OpPart::Experts) {
+      const bool scores = op.kind == OpKind::DispatchScores || op.kind == OpKind::GatherScores;
+      if (!scores) sums.exchange += duration;
+      look.priced.for_each_demand(id, [&](const Demand& demand) {
+        const int link = demand.resource - 1;  // after computation
+        if (link == 0 || link == 1) sums.links[static_cast<std::size_t>(link)] += demand.seconds;
+      });
+    } else if (entry_of(op.kind).part == OpPart::Attention) {
+      note_outside(look, op, duration, kind, sums);
+    }
+  }
+
+  // Without norms a pass begins and ends with such a collective, which may run beside another unit.
+  void note_outside(const LayerLook& look, const Op& op, Seconds duration, std::size_t kind, PassSums& sums) const {
+    const Schedule& s = *look.priced.schedule;
+    const bool ffn = touches_ffn(s, op), latent = e_.model.attention.kind == AttentionKind::Latent;
+    if (!e_.workload.whole_layers() || (ffn && kind == moe_layer)) return;
+    const auto writes = s.writes_of(op);
+    if (latent && op.kind == OpKind::MpAllGather && op.phase == Phase::Forward &&
+        s.tensors[writes.front()].kind == TensorKind::AttentionInput)
+      return;  // beside the projections to low ranks
+    sums.outside += duration;
+    if (op.kind != OpKind::MpReduceScatter || op.phase != Phase::Backward) return;
+    sums.gathers += duration;
+    if (ffn) sums.border += duration;
+  }
+
+  void note_held(LayerLook& look) const {
+    const Schedule& s = *look.priced.schedule;
+    const Blocks blocks = memory_blocks(s);
+    IdVector<BlockId, char> made(blocks.all.size()), needed(blocks.all.size());
+    for (const Op& op : s.ops)
+      if (op.pass() == Phase::Forward)
+        for (const TensorId t : s.writes_of(op)) made[blocks.of_tensor[t]] = 1;
+      else
+        for (const TensorId t : s.reads_of(op)) needed[blocks.of_tensor[t]] = 1;
+    for (const BlockId b : blocks.all.ids()) {
+      const Tensor& t = s.tensors[blocks.all[b].first];
+      if (t.persistent || t.place != Place::Device || made[b] == 0 || needed[b] == 0) continue;
+      if (const auto kind = kind_of(t.layer)) look.held[*kind][static_cast<std::size_t>(t.kind)] += blocks.all[b].bytes;
+    }
+  }
+
+  Experiment e_;
+  std::array<int, layer_kinds> at_;  // the layer of each kind; -1: none
+};
+
+// The least of several looks.
+struct Least {
+  std::array<std::array<PassSums, passes>, layer_kinds> sums{};
+  std::array<Seconds, passes> exchange_cut{no_time, no_time};
+  std::array<ExpertTime, passes> experts{ExpertTime{no_time, no_time, no_time}, ExpertTime{no_time, no_time, no_time}};
+  Seconds block = no_time;  // computing but for the experts in both passes, if attention is cut
+  std::array<OfTensors, layer_kinds> held{};
+  bool any = false;
+
+  void take(const LayerLook& look) {
+    const auto less = [&](auto& mine, const auto& other) { mine = any ? std::min(mine, other) : other; };
+    for (std::size_t kind = 0; kind < layer_kinds; ++kind) {
+      for (std::size_t pass = 0; pass < passes; ++pass) {
+        PassSums& mine = sums[kind][pass];
+        const PassSums& other = look.sums[kind][pass];
+        less(mine.other, other.other);
+        less(mine.routing, other.routing);
+        less(mine.outside, other.outside);
+        less(mine.exchange, other.exchange);
+        mine.gathers = std::max(mine.gathers, other.gathers);
+        mine.border = std::max(mine.border, other.border);
+        if (kind == moe_layer) less(exchange_cut[pass], std::max(other.links[0], other.links[1]));
+      }
+      for (std::size_t t = 0; t < tensor_kinds; ++t) less(held[kind][t], look.held[kind][t]);
+    }
+    any = true;
+  }
+  void take(const ExpertTime& time, std::size_t pass) {
+    experts[pass].whole = std::min(experts[pass].whole, time.whole);
+    experts[pass].cut = std::min(experts[pass].cut, time.cut);
+    experts[pass].memory = std::min(experts[pass].memory, time.memory);
+  }
+  // Forgets what links take.
+  void without_links() {
+    for (auto& of_kind : sums)
+      for (PassSums& s : of_kind) s.outside = s.gathers = s.border = s.exchange = Seconds(0);
+    exchange_cut = {};
+  }
+
+  // Experts and exchanges, between the ops of routing before and after them. `more`: that is computed beside them.
+  Seconds of_experts(std::size_t pass, Seconds more) const {
+    const Seconds whole = experts[pass].whole + more + sums[moe_layer][pass].exchange;
+    return std::min(whole, std::max(experts[pass].cut + more, exchange_cut[pass]));
+  }
+  Seconds of(std::size_t kind, std::size_t pass, Seconds more = Seconds(0)) const {
+    const PassSums& s = sums[kind][pass];
+    const Seconds all = s.other + s.routing + s.outside;
+    return kind == moe_layer && experts[pass].whole < no_time ? all + of_experts(pass, more) : all;
+  }
+  Seconds least_experts(std::size_t pass) const {
+    return experts[pass].whole < no_time ? experts[pass].least() : Seconds(0);
+  }
+  // Of both passes, with nothing computed again.
+  Seconds of(std::size_t kind) const {
+    const Seconds chain = of(kind, 0) + of(kind, 1);
+    if (kind != moe_layer || block >= no_time) return chain;
+    const Seconds computed = block + least_experts(0) + least_experts(1);
+    return std::min(chain, std::max(computed, exchange_cut[0] + exchange_cut[1]));
+  }
+};
+
+// The plans that move rows in other ways, with all that the user holds.
+class Variants {
+ public:
+  Variants(const Experiment& stage, const Plan& base, const StageFloors::Hold& hold)
+      : stage_(stage), base_(of_one_stage(base)), hold_(hold) {
+    for (const KnobClass group : {KnobClass::Degrees, KnobClass::Arrangement}) copy_knobs(group, Plan{}, base_);
+    Plan dense = base_;
+    dense.encoding = Encoding::Dense;
+    if (!legal(base_) && legal(dense)) base_ = dense;
+    Plan by_size = base_;
+    by_size.protocol = Protocol::BySize;
+    if (legal(by_size)) base_.protocol = Protocol::BySize;
+  }
+
+  // With what the user holds, but for how it is arranged. Empty: it cannot be built.
+  std::optional<Plan> legal(const Plan& plan) const {
+    Plan held = plan;
+    if (hold_) hold_(held);
+    held = of_one_stage(held);
+    for (const KnobClass group : {KnobClass::Degrees, KnobClass::Arrangement}) copy_knobs(group, plan, held);
+    if (refusal(held, stage_)) return std::nullopt;
+    return held;
+  }
+
+  std::vector<Plan> all() const {
+    std::vector<Plan> found;
+    for (const Plan& sharded : shardings())
+      for (const Plan& sent : exchanges(sharded)) add(sent, found);
+    for (const auto& change : std::vector<std::function<void(Plan&)>>{
+             [](Plan& p) { p.encoding = Encoding::Dense; }, [](Plan& p) { p.scores_at = ScoresAt::Experts; },
+             [](Plan& p) { p.expert_kernel = ExpertKernel::Grouped; }}) {
+      Plan plan = base_;
+      change(plan);
+      add(plan, found);
+    }
+    return found;
+  }
+
+  // Those that cut attention.
+  std::vector<Plan> blocks(const std::vector<int>& degrees) const {
+    std::vector<Plan> found;
+    for (const int degree : degrees) {
+      Plan plan = base_;
+      plan.scope = Scope::Block;
+      plan.forward_degree = plan.backward_degree = degree;
+      Plan held = plan;
+      if (hold_) hold_(held);
+      if (degree > 1 && held.scope == Scope::Block) add(plan, found);
+    }
+    return found;
+  }
+
+  // Of these the one that holds least.
+  Plan lean() const {
+    Plan plan = base_;
+    for (const auto& change : std::vector<std::function<void(Plan&)>>{
+             [](Plan& p) { p.scores_at = ScoresAt::Experts; },
+             [](Plan& p) { p.expert_kernel = ExpertKernel::Grouped; }}) {
+      Plan other = plan;
+      change(other);
+      if (legal(other)) plan = other;
+    }
+    return plan;
+  }
+
+ private:
+  void add(const Plan& plan, std::vector<Plan>& found) const {
+    if (const std::optional<Plan> built = legal(plan); built && std::ranges::count(found, *built) == 0)
+      found.push_back(*built);
+  }
+
+  std::vector<Plan> shardings() const {
+    std::vector<Plan> found{base_};
+    const int esp = stage_.parallelism.esp;
+    if (esp == 1) return found;
+    Plan plan = base_;
+    plan.expert_sharding = ExpertSharding::EpDp;
+    found.push_back(plan);
+    plan.expert_sharding = ExpertSharding::EpMp;
+    for (plan.sharding_repeats = 1; plan.sharding_repeats <= esp; ++plan.sharding_repeats)
+      if (esp % plan.sharding_repeats == 0) found.push_back(plan);
+    return found;
+  }
+
+  static std::vector<Plan> exchanges(const Plan& base) {
+    std::vector<Plan> found{base};
+    for (const auto& [name, algorithm] : all_to_all_names)
+      for (const auto& [how, implementation] : all_to_all_implementation_names) {
+        Plan& plan = found.emplace_back(base);
+        plan.all_to_all = algorithm;
+        plan.all_to_all_implementation = implementation;
+        if (algorithm != AllToAll::NodeDeduplicated) continue;
+        plan.scores_at = ScoresAt::Experts;
+        plan.protocol = Protocol::Simple;
+      }
+    return found;
+  }
+
+  const Experiment& stage_;
+  Plan base_;
+  const StageFloors::Hold& hold_;
+};
+
+// What each part frees and computes again, and the ways that follow.
+class Ways {
+ public:
+  Ways(const Least& least, const LayerLooking& looking, const Variants& variants, bool dense, bool moe)
+      : least_(least), looking_(looking), variants_(variants), has_{dense, moe}, lean_(variants.lean()) {
+    for (const auto& [name, part] : recompute_names)
+      if (part != Recompute::Full) look_at(part);
+  }
+
+  void add_to(StageFloor& floor) {
+    const std::uint32_t all = std::uint32_t{1} << parts_.size();
+    for (std::uint32_t chosen = 0; chosen < all; ++chosen) add(floor, chosen, nullptr);
+    add_full(floor);
+    for (const auto& [name, restore] : restore_names)
+      if (restore != Restore::Keep) add_restored(floor, restore);
+  }
+
+ private:
+  struct Part {
+    Recompute part;
+    std::array<OfOps, layer_kinds> again;
+    std::array<OfTensors, layer_kinds> saved;
+  };
+
+  std::optional<LayerLook> look(Plan plan) const {
+    const std::optional<Plan> built = variants_.legal(plan);
+    if (!built || built->recompute != plan.recompute || built->restore != plan.restore) return std::nullopt;
+    return looking_.at(*built);
+  }
+
+  std::array<OfTensors, layer_kinds> saved(const LayerLook& other) const {
+    std::array<OfTensors, layer_kinds> saved{};
+    for (std::size_t kind = 0; kind < layer_kinds; ++kind)
+      for (std::size_t t = 0; t < tensor_kinds; ++t)
+        saved[kind][t] = std::max(Bytes(0), least_.held[kind][t] - other.held[kind][t]);
+    return saved;
+  }
+
+  void look_at(Recompute part) {
+    Plan plan = lean_;
+    plan.recompute = EnumSet{part};
+    const std::optional<LayerLook> found = look(plan);
+    if (found) parts_.push_back({part, found->again, saved(*found)});
+  }
+
+  // Norms may run again beside exchanges, and what routing takes depends on the plan.
+  Seconds again(std::size_t kind, std::uint32_t chosen) const {
+    Seconds all;
+    for (std::size_t op = 0; op < op_kinds; ++op) {
+      Seconds most;
+      for (std::size_t p = 0; p < parts_.size(); ++p)
+        if ((chosen >> p & 1U) != 0) most = std::max(most, parts_[p].again[kind][op]);
+      if (most <= Seconds(0)) continue;
+      const auto which = static_cast<OpKind>(op);
+      if (which == OpKind::Expert)
+        all += least_.least_experts(0);
+      else if (entry_of(which).part != OpPart::Routing)
+        all += most;
+    }
+    return all;
+  }
+
+  Bytes held(std::size_t kind, std::uint32_t chosen, const std::array<OfTensors, layer_kinds>* restored) const {
+    Bytes all;
+    for (std::size_t t = 0; t < tensor_kinds; ++t) {
+      Bytes left = least_.held[kind][t];
+      if (left <= Bytes(0)) continue;
+      for (std::size_t p = 0; p < parts_.size(); ++p)
+        if ((chosen >> p & 1U) != 0) left = left - parts_[p].saved[kind][t];
+      if (restored != nullptr) left = left - (*restored)[kind][t];
+      all += std::max(left, Bytes(0));
+    }
+    return all;
+  }
+
+  void push(StageFloor& floor, std::size_t kind, Seconds again, Seconds copied, Bytes held) const {
+    LayerLeast& layer = kind == dense_layer ? floor.dense : floor.moe;
+    const Seconds hidden = least_.sums[kind][1].gathers;
+    layer.again.push_back(std::max(Seconds(0), again - hidden));
+    layer.copied.push_back(copied);
+    layer.held.push_back(held);
+  }
+
+  struct Restored {
+    Restore restore;
+    std::array<OfTensors, layer_kinds> saved;
+    Seconds copied, again;
+  };
+
+  void add(StageFloor& floor, std::uint32_t chosen, const Restored* restored) {
+    KeepingWay& way = floor.ways.emplace_back();
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      if ((chosen >> p & 1U) != 0) way.parts = way.parts | EnumSet{parts_[p].part};
+    if (restored != nullptr) way.restore = restored->restore;
+    for (std::size_t kind = 0; kind < layer_kinds; ++kind) {
+      const bool here = restored != nullptr && kind == moe_layer;
+      push(floor, kind, again(kind, chosen) + (here ? restored->again : Seconds(0)),
+           here ? restored->copied : Seconds(0), held(kind, chosen, restored != nullptr ? &restored->saved : nullptr));
+    }
+  }
+
+  void add_full(StageFloor& floor) {
+    Plan plan = lean_;
+    plan.recompute = EnumSet{Recompute::Full};
+    const std::optional<LayerLook> found = look(plan);
+    if (!found) return;
+    floor.ways.push_back({plan.recompute, Restore::Keep});
+    for (std::size_t kind = 0; kind < layer_kinds; ++kind) {
+      Bytes held;
+      for (std::size_t t = 0; t < tensor_kinds; ++t) held += std::min(least_.held[kind][t], found->held[kind][t]);
+      push(floor, kind, has_[kind] ? least_.of(kind, 0) : Seconds(0), Seconds(0), held);
+    }
+  }
+
+  void add_restored(StageFloor& floor, Restore restore) {
+    Plan plan = lean_;
+    plan.restore = restore;
+    const std::optional<LayerLook> found = look(plan);
+    if (!found) return;
+    const auto& sums = found->sums[moe_layer];
+    const auto products = static_cast<double>(found->volumes.expert_gemms);  // but the last one run again
+    const Seconds hidden = (products - 1) / products * (least_.least_experts(0) - least_.experts[0].memory);
+    const Seconds beside = offloads_hidden(restore) ? Seconds(0) : std::max(hidden, Seconds(0));
+    const Restored restored{restore, saved(*found), sums[0].copied + sums[1].copied,
+                            least_.of(moe_layer, 1, beside) - least_.of(moe_layer, 1)};
+    const std::uint32_t all = std::uint32_t{1} << parts_.size();
+    for (std::uint32_t chosen = 0; chosen < all; ++chosen) {
+      bool goes = true;
+      for (std::size_t p = 0; p < parts_.size(); ++p)
+        if ((chosen >> p & 1U) != 0)
+          goes = goes && parts_[p].part != Recompute::Activation && parts_[p].part != Recompute::Moe;
+      if (goes) add(floor, chosen, &restored);
+    }
+  }
+
+  const Least& least_;
+  const LayerLooking& looking_;
+  const Variants& variants_;
+  const std::array<bool, layer_kinds> has_;
+  const Plan lean_;
+  std::vector<Part> parts_;
+};
+
+// Whether collectives of the stage take in the whole cluster what they take by themselves.
+bool lies_alike(const Experiment& e) {
+  const int ranks = e.parallelism.stage_ranks(), node = e.cluster.gpus_per_node;
+  return ranks % node == 0 || node % ranks == 0;
+}
+
+// Parts whose work no schedule of one layer tells.
+bool is_known(const Experiment& e, const Plan& base) {
+  return e.extensions.empty() && !e.cluster.network && !e.model.gate_profile.given() &&
+         !e.model.expert_profile.given() && e.workload.routing.kind != RoutingKind::Trace && base.row_tile <= 1 &&
+         base.shadowed_experts.empty();
+}
+
+Seconds time_of_head(const Experiment& stage, const Plan& plan) {
+  if (stage.workload.extent != Extent::Model) return {};
+  const Layers one = stage.model.dense() ? Layers{1, 0, 0} : Layers{0, 1, stage.workload.mtp_layers};
+  const PricedSchedule priced = price_plan(of_layers(stage, one), plan);
+  Seconds all;
+  for (const OpId i : priced.schedule->ops.ids()) {
+    const Op& op = priced.schedule->ops[i];
+    const bool computes = priced.schedule->streams[op.stream].kind == StreamKind::Compute && !op.recomputed;
+    if (computes && entry_of(op.kind).part == OpPart::Ends && op.kind != OpKind::Embedding) all += priced.duration[i];
+  }
+  return all;
+}
+
+std::vector<int> tried_degrees(const Plan& base) {
+  std::vector<int> degrees{base.forward_degree, base.backward_degree};
+  for (int degree = 1; degree <= most_degree; ++degree) degrees.push_back(degree);
+  std::ranges::sort(degrees);
+  degrees.erase(std::ranges::unique(degrees).begin(), degrees.end());
+  return degrees;
+}
+
+}  // namespace
+
+StageFloors::StageFloors(const Experiment& experiment, const Plan& base, const Hold& hold)
+    : experiment_(experiment), base_(base), hold_(hold), experts_(experiment, tried_degrees(base)) {}
+
+const StageFloor* StageFloors::of(const Experiment& micro_batch) {
+  if (!is_known(micro_batch, base_)) return nullptr;
+  const auto [place, added] = known_.try_emplace(layout_key(micro_batch));
+  if (added) try {
+      place->second = look_at(micro_batch);
+    } catch (const InputError&) {  // a cost is missing
+    }
+  return place->second.ways.empty() ? nullptr : &place->second;
+}
+
+StageFloor StageFloors::look_at(const Experiment& micro_batch) const {
+  const Experiment stage = stage_alone(micro_batch);
+  const Model& model = stage.model;
+  const bool moe = !model.dense(), dense = model.dense() || model.first_moe() > 0 || model.moe_every > 1;
+  const LayerLooking looking(stage, {dense ? 2 : 0, moe ? (dense ? 1 : 2) : 0, 0});
+  const Variants variants(looking.experiment(), base_, hold_);
+  Least least;
+  for (const Plan& plan : variants.all()) {
+    const LayerLook look = looking.at(plan);
+    for (std::size_t pass = 0; pass < passes; ++pass)
+      if (const auto& id = look.sums[moe_layer][pass].expert)
+        least.take(experts_.of(look.priced, *id, looking.experiment(), look.volumes), pass);
+    least.take(look);
+  }
+  StageFloor floor;
+  if (!least.any) return floor;
+  for (const Plan& plan : variants.blocks(tried_degrees(base_))) {
+    const LayerLook look = looking.at(plan);
+    least.block = std::min(least.block, look.sums[moe_layer][0].other + look.sums[moe_layer][1].other);
+  }
+  if (!lies_alike(micro_batch)) least.without_links();
+  for (const std::size_t kind : {dense_layer, moe_layer}) {
+    LayerLeast& layer = kind == dense_layer ? floor.dense : floor.moe;
+    layer.passes = least.of(kind);
+    layer.at_border = least.sums[kind][1].border;
+  }
+  Ways(least, looking, variants, dense, moe).add_to(floor);
+  floor.head = time_of_head(stage, variants.lean());
+  return floor;
+}
+
+}  // namespace dovetail::planners

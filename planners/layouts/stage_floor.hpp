@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The least that a layer of one layout takes and holds for each micro-batch, whatever the plan: read off schedules of
+// two layers, one for each way to move rows.
+//
+// A layer's compute ops run one after the other, and these are the arguments why no plan takes less:
+//   - Attention, dense parts, norms and routing are never cut unless attention is (scope block), so that each takes
+//     its own kernels' time, or the least of it by any encoding and any place of the scores.
+//   - Experts take the time of the fastest way to cut their rows (least_experts.hpp).
+//   - Rows are exchanged between two ops of routing, which wait for all of them. So experts and exchanges together take
+//     at least what the busiest link takes, and both one after the other if rows are in one chunk.
+//   - Model-parallel collectives stand between two ops of the layer's chain, each of which needs the other's result.
+//     What may run beside another unit or another part is left out.
+//   - What is computed again comes on top, but for as much as the gathers of gradients may hide.
+// Rows that a micro-batch holds between its passes are those that the backward pass reads, less what each recomputed
+// part and each way to restore rows frees.
+#pragma once
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+#include "planners/layouts/least_experts.hpp"
+
+namespace dovetail::planners {
+
+// How a plan gets along with fewer rows.
+struct KeepingWay {
+  EnumSet<Recompute> parts = {};
+  Restore restore = Restore::Keep;
+};
+
+// Of one layer and micro-batch.
+struct LayerLeast {
+  Seconds passes;              // both, with nothing computed again
+  Seconds at_border;           // of these: what may run beside another micro-batch, once for each virtual stage
+  std::vector<Seconds> again;  // by way: what it takes longer
+  std::vector<Seconds> copied;  // by way: to the host and back, beside all else
+  std::vector<Bytes> held;      // by way
+};
+
+struct StageFloor {
+  std::vector<KeepingWay> ways;  // the first one keeps everything
+  LayerLeast dense, moe;
+  Seconds head;  // and all else that the last stage has beside layers; the embedding's time is left out
+};
+
+class StageFloors {
+ public:
+  using Hold = std::function<void(Plan&)>;
+
+  // `base`: what plans have where the search leaves a knob alone. Plans with knobs that `hold` changes do not count.
+  StageFloors(const Experiment& experiment, const Plan& base, const Hold& hold);
+
+  // Of a laid-out experiment, whose batch is one micro-batch. Null: no schedule tells, since the question has parts
+  // whose work nobody knows or no plan could be built.
+  const StageFloor* of(const Experiment& micro_batch);
+
+ private:
+  StageFloor look_at(const Experiment& micro_batch) const;
+
+  const Experiment& experiment_;
+  Plan base_;
+  const Hold& hold_;
+  LeastExperts experts_;
+  std::map<std::vector<std::int64_t>, StageFloor> known_;
+};
+
+}  // namespace dovetail::planners
