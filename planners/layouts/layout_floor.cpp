@@ -103,6 +103,14 @@ class LapsOfLayout {
     return units;
   }
 
+  // By the layer that the first backward pass on the stage reaches first.
+  Bytes made_again(int stage, std::size_t way) const {
+    const VirtualStage& c = chunk(stage, laps_ - 1);
+    if (c.moe == 0) return c.dense > 0 ? floor_->dense.made_again[way] : Bytes(0);
+    return c.dense == 0 ? floor_->moe.made_again[way]
+                        : std::min(floor_->dense.made_again[way], floor_->moe.made_again[way]);
+  }
+
   bool fits(std::size_t way, Bytes limit) const {
     for (int s = 0; s < stages_; ++s) {
       const std::vector<int> units = under_way(s);
@@ -115,6 +123,8 @@ class LapsOfLayout {
         held += units[static_cast<std::size_t>(lap)] *
                 (c.dense * floor_->dense.held[way] + c.moe * floor_->moe.held[way]);
       }
+      const bool last = s == stages_ - 1;
+      if (e_.workload.phases == Phases::Training) held += std::max(made_again(s, way), last ? floor_->head_rows : Bytes(0));
       if (held > limit) return false;
     }
     return true;

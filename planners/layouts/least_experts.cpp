@@ -96,26 +96,27 @@ class CutExperts {
 
 }  // namespace
 
-LeastExperts::LeastExperts(const Experiment& experiment, std::vector<int> degrees)
+LeastExperts::LeastExperts(const Experiment& experiment, int most_degree)
     : experiment_(experiment),
       prices_(*experiment.calibration, experiment.workload.dtype, experiment.workload.other_products(),
               experiment.workload.phases == Phases::Training),
-      degrees_(std::move(degrees)) {}
+      most_degree_(most_degree) {}
 
-ExpertTime LeastExperts::of(const PricedSchedule& priced, OpId id, const Experiment& stage,
-                            const LayerVolumes& volumes) const {
+ExpertTimes LeastExperts::of(const PricedSchedule& priced, OpId id, const Experiment& stage,
+                             const LayerVolumes& volumes) const {
   const Op& op = priced.schedule->ops[id];
-  if (op.kernel() == nullptr || find_kernel(*experiment_.calibration, op.kind, op.phase) != nullptr) return {};
+  const auto degrees = static_cast<int>(std::clamp<std::int64_t>(volumes.capacity, 1, most_degree_));
+  ExpertTimes times{std::vector<Seconds>(static_cast<std::size_t>(degrees)), {}, {}};
+  if (op.kernel() == nullptr || find_kernel(*experiment_.calibration, op.kind, op.phase) != nullptr) return times;
   const CutExperts experts(stage, prices_, *priced.schedule, op, volumes);
-  ExpertTime time{experts.of_degree(1), no_time, experts.memory()};
-  for (const int degree : degrees_)
-    if (degree > 1 && degree <= volumes.capacity) time.cut = std::min(time.cut, experts.of_degree(degree));
+  times.memory = experts.memory();
+  for (int degree = 1; degree <= degrees; ++degree)
+    times.by_degree[static_cast<std::size_t>(degree) - 1] = times.memory + experts.of_degree(degree);
+  times.by_peers = no_time;
   if (!priced.schedule->routed)
     for (std::int64_t group = 1; group < volumes.peers; group += group < 4 ? 1 : group)
-      time.cut = std::min(time.cut, experts.of_peers(group));
-  time.whole += time.memory;
-  time.cut += time.memory;
-  return time;
+      times.by_peers = std::min(times.by_peers, times.memory + experts.of_peers(group));
+  return times;
 }
 
 }  // namespace dovetail::planners

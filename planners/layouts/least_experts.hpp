@@ -10,26 +10,27 @@
 
 namespace dovetail::planners {
 
-struct ExpertTime {
-  Seconds whole, cut;  // of all rows at once, and of the fastest way to compute them one part after the other
-  Seconds memory;      // of these: passes over device memory
-  Seconds least() const { return std::min(whole, cut); }
+struct ExpertTimes {
+  std::vector<Seconds> by_degree;  // of rows in 1, 2, ... chunks
+  Seconds by_peers;                // of the best chunks of groups of ranks
+  Seconds memory;                  // of all these: passes over device memory
+  Seconds least() const { return std::min(by_peers, std::ranges::min(by_degree)); }
 };
 
 class LeastExperts {
  public:
-  // `degrees`: of chunks that plans may have. The experiment must live as long.
-  LeastExperts(const Experiment& experiment, std::vector<int> degrees);
+  // `most_degree`: that plans may have. The experiment must live as long.
+  LeastExperts(const Experiment& experiment, int most_degree);
 
   // Of the op of a layer whose rows are in one chunk, on one stage. Every way of the space is tried: degrees, groups of
   // peers, kernels of equally many rows or of each expert's own, and products of all rows of an expert or of those of
   // each rank. Kernels are priced by their own shapes; their passes over memory by the rate of the largest.
-  ExpertTime of(const PricedSchedule& priced, OpId op, const Experiment& stage, const LayerVolumes& volumes) const;
+  ExpertTimes of(const PricedSchedule& priced, OpId op, const Experiment& stage, const LayerVolumes& volumes) const;
 
  private:
   const Experiment& experiment_;
   KernelPrices prices_;
-  std::vector<int> degrees_;
+  int most_degree_;
 };
 
 }  // namespace dovetail::planners

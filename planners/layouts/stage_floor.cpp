@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t tensor_kinds = static_cast<std::size_t>(TensorKind::FrameworkBuffers) + 1;
 constexpr std::size_t dense_layer = 0, moe_layer = 1, layer_kinds = 2, passes = 2;
-constexpr int most_degree = 8;  // of those that are tried
+constexpr int usual_degrees = 8;  // that are tried, more where the user has set them
 
 using OfTensors = std::array<Bytes, tensor_kinds>;
 using OfOps = std::array<Seconds, op_kinds>;
@@ -35,7 +35,7 @@ struct PassSums {
   Seconds outside;                // model-parallel collectives of the chain
   Seconds gathers;                // of these: of gradients, beside which other ops may be computed again
   Seconds border;                 // of these: of what comes from another stage
-  Seconds exchange;               // of rows, one op after the other
+  std::vector<Seconds> in, out;    // by chunk: exchanges of its rows before and after the experts
   std::array<Seconds, 2> links{};  // that exchanges use: between nodes, inside
   Seconds copied;
   std::optional<OpId> expert;
@@ -103,8 +103,7 @@ class LayerLooking {
     const Op& op = look.priced.schedule->ops[id];
     const Seconds duration = look.priced.duration[id];
     if (entry_of(op.kind).part == OpPart::Experts) {
-      const bool scores = op.kind == OpKind::DispatchScores || op.kind == OpKind::GatherScores;
-      if (!scores) sums.exchange += duration;
+      note_exchange(op, duration, sums);
       look.priced.for_each_demand(id, [&](const Demand& demand) {
         const int link = demand.resource - 1;  // after computation
         if (link == 0 || link == 1) sums.links[static_cast<std::size_t>(link)] += demand.seconds;
@@ -112,6 +111,16 @@ class LayerLooking {
     } else if (entry_of(op.kind).part == OpPart::Attention) {
       note_outside(look, op, duration, kind, sums);
     }
+  }
+
+  // Of a chunk's scores others may be on their way at the same time.
+  static void note_exchange(const Op& op, Seconds duration, PassSums& sums) {
+    if (op.kind == OpKind::DispatchScores || op.kind == OpKind::GatherScores) return;
+    const bool forward = op.phase == Phase::Forward, sums_up = op.kind == OpKind::EspAllReduce;
+    const bool to_experts = op.kind == OpKind::Dispatch || op.kind == OpKind::EspAllGather;
+    const auto chunk = static_cast<std::size_t>(std::max<int>(op.chunk, 0));
+    for (std::vector<Seconds>* chunks : {&sums.in, &sums.out}) chunks->resize(std::max(chunks->size(), chunk + 1));
+    (to_experts == forward && !sums_up ? sums.in : sums.out)[chunk] += duration;
   }
 
   // Without norms a pass begins and ends with such a collective, which may run beside another unit.
@@ -149,15 +158,22 @@ class LayerLooking {
   std::array<int, layer_kinds> at_;  // the layer of each kind; -1: none
 };
 
+// Exchanges of rows that are cut into so many chunks.
+struct CutExchange {
+  Seconds in = no_time, out = no_time;  // of the chunk that takes least
+  Seconds link = no_time;               // the busiest one, for all chunks
+};
+
 // The least of several looks.
 struct Least {
   std::array<std::array<PassSums, passes>, layer_kinds> sums{};
-  std::array<Seconds, passes> exchange_cut{no_time, no_time};
-  std::array<ExpertTime, passes> experts{ExpertTime{no_time, no_time, no_time}, ExpertTime{no_time, no_time, no_time}};
+  std::array<std::vector<CutExchange>, passes> exchange;  // by degree
+  std::array<std::optional<ExpertTimes>, passes> experts;
   Seconds block = no_time;  // computing but for the experts in both passes, if attention is cut
   std::array<OfTensors, layer_kinds> held{};
   bool any = false;
 
+  // Of rows in one chunk.
   void take(const LayerLook& look) {
     const auto less = [&](auto& mine, const auto& other) { mine = any ? std::min(mine, other) : other; };
     for (std::size_t kind = 0; kind < layer_kinds; ++kind) {
@@ -167,46 +183,81 @@ struct Least {
         less(mine.other, other.other);
         less(mine.routing, other.routing);
         less(mine.outside, other.outside);
-        less(mine.exchange, other.exchange);
         mine.gathers = std::max(mine.gathers, other.gathers);
         mine.border = std::max(mine.border, other.border);
-        if (kind == moe_layer) less(exchange_cut[pass], std::max(other.links[0], other.links[1]));
       }
       for (std::size_t t = 0; t < tensor_kinds; ++t) less(held[kind][t], look.held[kind][t]);
     }
     any = true;
+    take_exchange(look, 1);
   }
-  void take(const ExpertTime& time, std::size_t pass) {
-    experts[pass].whole = std::min(experts[pass].whole, time.whole);
-    experts[pass].cut = std::min(experts[pass].cut, time.cut);
-    experts[pass].memory = std::min(experts[pass].memory, time.memory);
+
+  void take_exchange(const LayerLook& look, int degree) {
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      const PassSums& s = look.sums[moe_layer][pass];
+      if (!s.expert) continue;
+      exchange[pass].resize(std::max(exchange[pass].size(), static_cast<std::size_t>(degree)));
+      CutExchange& mine = exchange[pass][static_cast<std::size_t>(degree) - 1];
+      mine.in = std::min(mine.in, s.in.empty() ? Seconds(0) : std::ranges::min(s.in));
+      mine.out = std::min(mine.out, s.out.empty() ? Seconds(0) : std::ranges::min(s.out));
+      mine.link = std::min(mine.link, std::max(s.links[0], s.links[1]));
+    }
   }
+
+  void take(const ExpertTimes& times, std::size_t pass) {
+    if (!experts[pass]) experts[pass] = times;
+    ExpertTimes& mine = *experts[pass];
+    for (std::size_t d = 0; d < mine.by_degree.size(); ++d)
+      mine.by_degree[d] = std::min(mine.by_degree[d], times.by_degree[d]);
+    mine.by_peers = std::min(mine.by_peers, times.by_peers);
+    mine.memory = std::min(mine.memory, times.memory);
+  }
+
   // Forgets what links take.
   void without_links() {
     for (auto& of_kind : sums)
-      for (PassSums& s : of_kind) s.outside = s.gathers = s.border = s.exchange = Seconds(0);
-    exchange_cut = {};
+      for (PassSums& s : of_kind) s.outside = s.gathers = s.border = Seconds(0);
+    for (auto& of_pass : exchange)
+      for (CutExchange& e : of_pass) e = {Seconds(0), Seconds(0), Seconds(0)};
+  }
+
+  CutExchange exchange_of(std::size_t pass, std::size_t degree) const {
+    const bool known = degree < exchange[pass].size() && exchange[pass][degree].link < no_time;
+    return known ? exchange[pass][degree] : CutExchange{Seconds(0), Seconds(0), Seconds(0)};
   }
 
   // Experts and exchanges, between the ops of routing before and after them. `more`: that is computed beside them.
+  // Chunks of peers are exchanged with as many bytes.
   Seconds of_experts(std::size_t pass, Seconds more) const {
-    const Seconds whole = experts[pass].whole + more + sums[moe_layer][pass].exchange;
-    return std::min(whole, std::max(experts[pass].cut + more, exchange_cut[pass]));
+    if (!experts[pass]) return {};
+    Seconds least = experts[pass]->by_peers + more;
+    for (std::size_t d = 0; d < experts[pass]->by_degree.size(); ++d) {
+      const CutExchange e = exchange_of(pass, d);
+      least = std::min(least, std::max(experts[pass]->by_degree[d] + more + e.in + e.out, e.link));
+    }
+    return least;
+  }
+  // The forward experts once more, whose results need not come back.
+  Seconds experts_again() const {
+    if (!experts[0]) return {};
+    Seconds least = experts[0]->by_peers;
+    for (std::size_t d = 0; d < experts[0]->by_degree.size(); ++d)
+      least = std::min(least, experts[0]->by_degree[d] + exchange_of(0, d).in);
+    return least;
   }
   Seconds of(std::size_t kind, std::size_t pass, Seconds more = Seconds(0)) const {
     const PassSums& s = sums[kind][pass];
     const Seconds all = s.other + s.routing + s.outside;
-    return kind == moe_layer && experts[pass].whole < no_time ? all + of_experts(pass, more) : all;
-  }
-  Seconds least_experts(std::size_t pass) const {
-    return experts[pass].whole < no_time ? experts[pass].least() : Seconds(0);
+    return kind == moe_layer ? all + of_experts(pass, more) : all;
   }
   // Of both passes, with nothing computed again.
   Seconds of(std::size_t kind) const {
     const Seconds chain = of(kind, 0) + of(kind, 1);
     if (kind != moe_layer || block >= no_time) return chain;
-    const Seconds computed = block + least_experts(0) + least_experts(1);
-    return std::min(chain, std::max(computed, exchange_cut[0] + exchange_cut[1]));
+    Seconds computed = block;
+    for (const auto& times : experts)
+      if (times) computed += times->least();
+    return std::min(chain, computed);
   }
 };
 
@@ -248,16 +299,27 @@ class Variants {
     return found;
   }
 
-  // Those that cut attention.
-  std::vector<Plan> blocks(const std::vector<int>& degrees) const {
+  // The plan with its rows in chunks.
+  std::vector<Plan> in_chunks(Plan plan, int most_degree) const {
     std::vector<Plan> found;
-    for (const int degree : degrees) {
+    plan.scope = Scope::Moe;
+    for (plan.forward_degree = 2; plan.forward_degree <= most_degree; ++plan.forward_degree) {
+      plan.backward_degree = plan.forward_degree;
+      add(plan, found);
+    }
+    return found;
+  }
+
+  // Those that cut attention.
+  std::vector<Plan> blocks(int most_degree) const {
+    std::vector<Plan> found;
+    for (int degree = 2; degree <= most_degree; ++degree) {
       Plan plan = base_;
       plan.scope = Scope::Block;
       plan.forward_degree = plan.backward_degree = degree;
       Plan held = plan;
       if (hold_) hold_(held);
-      if (degree > 1 && held.scope == Scope::Block) add(plan, found);
+      if (held.scope == Scope::Block) add(plan, found);
     }
     return found;
   }
@@ -368,7 +430,7 @@ class Ways {
       if (most <= Seconds(0)) continue;
       const auto which = static_cast<OpKind>(op);
       if (which == OpKind::Expert)
-        all += least_.least_experts(0);
+        all += least_.experts_again();
       else if (entry_of(which).part != OpPart::Routing)
         all += most;
     }
@@ -388,8 +450,18 @@ class Ways {
     return all;
   }
 
+  // With `experts` or `all` of a layer made again, that is there before anything of it is freed.
+  Bytes made_again(std::size_t kind, const EnumSet<Recompute>& parts, Bytes held) const {
+    if (parts.has(Recompute::Full)) return this->held(kind, 0, nullptr) - held;
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      if (parts_[p].part == Recompute::Moe && parts.has(Recompute::Moe))
+        return this->held(kind, 0, nullptr) - this->held(kind, std::uint32_t{1} << p, nullptr);
+    return {};
+  }
+
   void push(StageFloor& floor, std::size_t kind, Seconds again, Seconds copied, Bytes held) const {
     LayerLeast& layer = kind == dense_layer ? floor.dense : floor.moe;
+    layer.made_again.push_back(made_again(kind, floor.ways.back().parts, held));
     const Seconds hidden = least_.sums[kind][1].gathers;
     layer.again.push_back(std::max(Seconds(0), again - hidden));
     layer.copied.push_back(copied);
@@ -431,10 +503,10 @@ class Ways {
     Plan plan = lean_;
     plan.restore = restore;
     const std::optional<LayerLook> found = look(plan);
-    if (!found) return;
+    if (!found || !least_.experts[0]) return;
     const auto& sums = found->sums[moe_layer];
     const auto products = static_cast<double>(found->volumes.expert_gemms);  // but the last one run again
-    const Seconds hidden = (products - 1) / products * (least_.least_experts(0) - least_.experts[0].memory);
+    const Seconds hidden = (products - 1) / products * (least_.experts[0]->least() - least_.experts[0]->memory);
     const Seconds beside = offloads_hidden(restore) ? Seconds(0) : std::max(hidden, Seconds(0));
     const Restored restored{restore, saved(*found), sums[0].copied + sums[1].copied,
                             least_.of(moe_layer, 1, beside) - least_.of(moe_layer, 1)};
@@ -469,31 +541,38 @@ bool is_known(const Experiment& e, const Plan& base) {
          base.shadowed_experts.empty();
 }
 
-Seconds time_of_head(const Experiment& stage, const Plan& plan) {
-  if (stage.workload.extent != Extent::Model) return {};
+// Notes what the last stage has beside layers.
+void look_at_head(const Experiment& stage, const Plan& plan, StageFloor& floor) {
+  if (stage.workload.extent != Extent::Model) return;
   const Layers one = stage.model.dense() ? Layers{1, 0, 0} : Layers{0, 1, stage.workload.mtp_layers};
   const PricedSchedule priced = price_plan(of_layers(stage, one), plan);
-  Seconds all;
-  for (const OpId i : priced.schedule->ops.ids()) {
-    const Op& op = priced.schedule->ops[i];
-    const bool computes = priced.schedule->streams[op.stream].kind == StreamKind::Compute && !op.recomputed;
-    if (computes && entry_of(op.kind).part == OpPart::Ends && op.kind != OpKind::Embedding) all += priced.duration[i];
+  const Schedule& s = *priced.schedule;
+  for (const OpId i : s.ops.ids()) {
+    const Op& op = s.ops[i];
+    const bool computes = s.streams[op.stream].kind == StreamKind::Compute && !op.recomputed;
+    if (!computes || entry_of(op.kind).part != OpPart::Ends || op.kind == OpKind::Embedding) continue;
+    floor.head += priced.duration[i];
+    if (op.kind == OpKind::MtpProjection) continue;
+    std::vector<TensorId> rows;
+    for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
+      for (const TensorId t : ids)
+        if (const Tensor& tensor = s.tensors[t]; !tensor.persistent && tensor.place == Place::Device &&
+                                                 !tensor.buffer.exists() && std::ranges::count(rows, t) == 0)
+          rows.push_back(t);
+    Bytes all;
+    for (const TensorId t : rows) all += s.tensors[t].bytes();
+    floor.head_rows = std::max(floor.head_rows, all);
   }
-  return all;
-}
-
-std::vector<int> tried_degrees(const Plan& base) {
-  std::vector<int> degrees{base.forward_degree, base.backward_degree};
-  for (int degree = 1; degree <= most_degree; ++degree) degrees.push_back(degree);
-  std::ranges::sort(degrees);
-  degrees.erase(std::ranges::unique(degrees).begin(), degrees.end());
-  return degrees;
 }
 
 }  // namespace
 
 StageFloors::StageFloors(const Experiment& experiment, const Plan& base, const Hold& hold)
-    : experiment_(experiment), base_(base), hold_(hold), experts_(experiment, tried_degrees(base)) {}
+    : experiment_(experiment),
+      base_(base),
+      hold_(hold),
+      most_degree_(std::max({usual_degrees, base.forward_degree, base.backward_degree})),
+      experts_(experiment, most_degree_) {}
 
 const StageFloor* StageFloors::of(const Experiment& micro_batch) {
   if (!is_known(micro_batch, base_)) return nullptr;
@@ -518,10 +597,12 @@ StageFloor StageFloors::look_at(const Experiment& micro_batch) const {
       if (const auto& id = look.sums[moe_layer][pass].expert)
         least.take(experts_.of(look.priced, *id, looking.experiment(), look.volumes), pass);
     least.take(look);
+    for (const Plan& cut : variants.in_chunks(plan, most_degree_))
+      least.take_exchange(looking.at(cut), cut.forward_degree);
   }
   StageFloor floor;
   if (!least.any) return floor;
-  for (const Plan& plan : variants.blocks(tried_degrees(base_))) {
+  for (const Plan& plan : variants.blocks(most_degree_)) {
     const LayerLook look = looking.at(plan);
     least.block = std::min(least.block, look.sums[moe_layer][0].other + look.sums[moe_layer][1].other);
   }
@@ -532,7 +613,7 @@ StageFloor StageFloors::look_at(const Experiment& micro_batch) const {
     layer.at_border = least.sums[kind][1].border;
   }
   Ways(least, looking, variants, dense, moe).add_to(floor);
-  floor.head = time_of_head(stage, variants.lean());
+  look_at_head(stage, variants.lean(), floor);
   return floor;
 }
 

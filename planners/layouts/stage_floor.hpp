@@ -37,12 +37,14 @@ struct LayerLeast {
   std::vector<Seconds> again;  // by way: what it takes longer
   std::vector<Seconds> copied;  // by way: to the host and back, beside all else
   std::vector<Bytes> held;      // by way
+  std::vector<Bytes> made_again;  // by way: rows that the backward pass of a layer makes before it frees any
 };
 
 struct StageFloor {
   std::vector<KeepingWay> ways;  // the first one keeps everything
   LayerLeast dense, moe;
-  Seconds head;  // and all else that the last stage has beside layers; the embedding's time is left out
+  Seconds head;     // and all else that the last stage has beside layers; the embedding's time is left out
+  Bytes head_rows;  // that one of its ops reads and writes, between the passes of the layers
 };
 
 class StageFloors {
@@ -62,6 +64,7 @@ class StageFloors {
   const Experiment& experiment_;
   Plan base_;
   const Hold& hold_;
+  int most_degree_;
   LeastExperts experts_;
   std::map<std::vector<std::int64_t>, StageFloor> known_;
 };
