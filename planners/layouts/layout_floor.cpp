@@ -43,7 +43,7 @@ class LapsOfLayout {
     LayoutFloor best{no_time, {}, {}, {}};
     for (std::size_t way = 0; way < ways; ++way) {
       const LayoutFloor floor = of(way);
-      if (floor.time < best.time && (floor_ == nullptr || fits(way, limit))) best = floor;
+      if (floor.time < best.time && (floor_ == nullptr || floor_->moe.held.empty() || fits(way, limit))) best = floor;
       if (way == 0 && best.time < no_time) break;  // every other way takes longer
     }
     return best;
@@ -55,7 +55,7 @@ class LapsOfLayout {
   }
 
   Seconds again(const VirtualStage& c, std::size_t way) const {
-    if (floor_ == nullptr) return {};
+    if (floor_ == nullptr || floor_->moe.held.empty()) return {};
     return c.dense * floor_->dense.again[way] + (c.moe + c.predictions) * floor_->moe.again[way];
   }
 
@@ -81,7 +81,7 @@ class LapsOfLayout {
         const VirtualStage& c = chunk(s, lap);
         layers += passes(c);
         more += again(c, way);
-        if (floor_ != nullptr) copies += c.moe * floor_->moe.copied[way];
+        if (floor_ != nullptr && !floor_->moe.held.empty()) copies += c.moe * floor_->moe.copied[way];
       }
       copied = std::max(copied, micro_batches_ * copies);
       const Seconds time = before + micro_batches_ * (layers + more);
@@ -151,13 +151,21 @@ LayoutFloors::LayoutFloors(const Experiment& experiment, const Plan& base, const
                            StageCostTable& costs)
     : experiment_(experiment), limit_(limit), costs_(costs), stages_(experiment, base, hold) {}
 
-LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan) {
+LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail) {
+  return least(layout, plan, detail);
+}
+
+LayoutFloor LayoutFloors::of_computing(const ParallelLayout& layout, const Plan& plan) {
+  return least(layout, plan, std::nullopt);
+}
+
+LayoutFloor LayoutFloors::least(const ParallelLayout& layout, const Plan& plan, std::optional<FloorDetail> detail) {
   const Experiment e = with_layout(experiment_, layout);
   Experiment micro_batch = e;
   micro_batch.workload.batch = layout.micro_batch;
   const StageCosts& costs = costs_.of(e, plan);
   const Seconds hop = costs_.hop(e, plan);
-  const StageFloor* const floor = stages_.of(micro_batch);
+  const StageFloor* const floor = detail ? stages_.of(micro_batch, *detail) : nullptr;
   const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
   LayoutFloor best{no_time, {}, {}, {}};
   for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps) {

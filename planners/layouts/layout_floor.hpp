@@ -2,8 +2,7 @@
 // The least time of a step on a layout, from the floors of its layers (stage_floor.hpp): no plan on it that fits takes
 // less, whatever its knobs.
 #pragma once
-#include <functional>
-#include <vector>
+#include <optional>
 
 #include "planners/layouts/layout.hpp"
 #include "planners/layouts/stage_costs.hpp"
@@ -31,9 +30,14 @@ class LayoutFloors {
   // n times its layers, and once the layers and the hops before it. Every number of laps is tried, each with the way to
   // keep rows that takes least and may fit: a stage holds its state, and the rows of all units that begin before its
   // first backward pass.
-  LayoutFloor of(const ParallelLayout& layout, const Plan& plan);
+  LayoutFloor of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail = FloorDetail::Whole);
+
+  // By what is computed at the best rates alone.
+  LayoutFloor of_computing(const ParallelLayout& layout, const Plan& plan);
 
  private:
+  LayoutFloor least(const ParallelLayout& layout, const Plan& plan, std::optional<FloorDetail> detail);
+
   const Experiment& experiment_;
   Bytes limit_;
   StageCostTable& costs_;

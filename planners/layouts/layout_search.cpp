@@ -199,21 +199,30 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
   std::ranges::stable_sort(promising_, {}, &Promising::time);
 }
 
+// Looks closer at the layout with the least floor, until nothing more is to be seen there.
 void LayoutSearch::prove(const Plan& base, const std::vector<LaidOutPlan>& best) {
   if (floors_.empty()) return;
-  LayoutFloors least(question_.experiment, base, question_.hold, question_.limit, costs_);
   auto t0 = std::chrono::steady_clock::now();
-  for (Floored& each : floors_) each.floor = least.of(each.layout, each.plan);
-  fprintf(stderr, "PROVE %f\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count());
-  const auto time = [](const Floored& each) { return each.floor.time; };
-  if (getenv("DBGF")) for (const Floored& f : floors_) fprintf(stderr, "FLOOR pp%d mp%d dp%d ep%d esp%d mb%d n%d: %.4f layers %.4f again %.4f fill %.4f\n", f.layout.groups.pp, f.layout.groups.mp, f.layout.groups.dp, f.layout.groups.ep, f.layout.groups.esp, f.layout.micro_batch, f.layout.micro_batches, f.floor.time.value(), f.floor.layers.value(), f.floor.again.value(), f.floor.filling.value());
-  report_.floor = std::ranges::min_element(floors_, {}, time)->floor;
+  int n1=0,n2=0;
+  LayoutFloors least(question_.experiment, base, question_.hold, question_.limit, costs_);
+  for (FlooredLayout& each : floors_) each.floor = least.of_computing(each.layout, each.plan);
+  const auto time = [](const FlooredLayout& each) { return each.floor.time; };
+  auto lowest = std::ranges::min_element(floors_, {}, time);
+  while (lowest->detail != FloorDetail::Whole) {
+    lowest->detail = lowest->detail ? FloorDetail::Whole : FloorDetail::Rough;
+    ++(lowest->detail == FloorDetail::Whole ? n2:n1);
+    lowest->floor = least.of(lowest->layout, lowest->plan, *lowest->detail);
+    lowest = std::ranges::min_element(floors_, {}, time);
+  }
+  report_.floor = lowest->floor;
   report_.bound = report_.floor.time;
+  fprintf(stderr, "PROVE %f rough %d whole %d of %zu\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count(), n1, n2, floors_.size());
   if (best.empty()) return;
-  report_.slower = std::ranges::count_if(floors_, [&](const Floored& each) { return time(each) >= best[0].time; });
-  const auto own = std::ranges::find(floors_, best[0].layout, &Floored::layout);
-  if (own != floors_.end()) report_.own = own->floor;
-  if (getenv("DBGF")) fprintf(stderr, "OWN %.4f of %.4f layers %.4f again %.4f fill %.4f; best comp %.4f exposed %.4f wait %.4f\n", report_.own.time.value(), best[0].time.value(), report_.own.layers.value(), report_.own.again.value(), report_.own.filling.value(), best[0].metrics.computation.value(), best[0].metrics.exposed_communication.value(), best[0].metrics.waiting.value());
+  report_.slower = std::ranges::count_if(floors_, [&](const FlooredLayout& each) { return time(each) >= best[0].time; });
+  const auto own = std::ranges::find(floors_, best[0].layout, &FlooredLayout::layout);
+  if (own != floors_.end()) report_.own = least.of(own->layout, own->plan);
+  if (getenv("DBGF")) for (const FlooredLayout& f : floors_) fprintf(stderr, "FLOOR pp%d mp%d dp%d ep%d esp%d mb%d n%d: %.4f layers %.4f again %.4f fill %.4f\n", f.layout.groups.pp, f.layout.groups.mp, f.layout.groups.dp, f.layout.groups.ep, f.layout.groups.esp, f.layout.micro_batch, f.layout.micro_batches, f.floor.time.value(), f.floor.layers.value(), f.floor.again.value(), f.floor.filling.value());
+  if (getenv("DBGF")) fprintf(stderr, "OWN %.4f of %.4f layers %.4f again %.4f fill %.4f; best comp %.4f exposed %.4f wait %.4f\n", report_.own->time.value(), best[0].time.value(), report_.own->layers.value(), report_.own->again.value(), report_.own->filling.value(), best[0].metrics.computation.value(), best[0].metrics.exposed_communication.value(), best[0].metrics.waiting.value());
 }
 
 // A layout's best arrangement, of all that the systems have. Remembers what each system would do with it.

@@ -44,7 +44,7 @@ struct LayoutSearchReport {
   std::string refusal;  // the first reason why a plan could not be built on a layout
   Seconds bound;        // no plan of any layout that fits takes less
   LayoutFloor floor;    // the same, with what it is made of
-  LayoutFloor own;      // of the best one's layout
+  std::optional<LayoutFloor> own;      // of the best one's layout
 };
 
 // Told of what is being searched, and which share of that part is done.
@@ -100,10 +100,11 @@ class LayoutSearch {
   void say(std::string_view part, std::size_t done, std::size_t all) const {
     if (question_.say) question_.say(part, static_cast<double>(done) / static_cast<double>(all));
   }
-  struct Floored {
+  struct FlooredLayout {
     ParallelLayout layout;
     Plan plan;  // one on it
     LayoutFloor floor;
+    std::optional<FloorDetail> detail = {};  // of the floor; none: of what is computed alone
   };
   void look_at_layouts(const Plan& base);
   void prove(const Plan& base, const std::vector<LaidOutPlan>& best);
@@ -141,7 +142,7 @@ class LayoutSearch {
   std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
-  std::vector<Floored> floors_;       // of all that are not too large
+  std::vector<FlooredLayout> floors_;       // of all that are not too large
   std::vector<LaidOutPlan> predicted_;
   std::vector<Arranged> arranged_;  // each system's best on each of the most promising
 };

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -285,17 +285,28 @@ class Variants {
     return held;
   }
 
-  std::vector<Plan> all() const {
+  // Of each sharding, with its exchanges.
+  std::vector<std::vector<Plan>> sharded() const {
+    std::vector<std::vector<Plan>> found;
+    for (const Plan& plan : shardings())
+      for (const Plan& sent : exchanges(plan)) {
+        const bool first = found.empty() || found.back().front().expert_sharding != sent.expert_sharding ||
+                           found.back().front().sharding_repeats != sent.sharding_repeats;
+        std::vector<Plan> none;
+        std::vector<Plan>& here = first ? none : found.back();
+        add(sent, here);
+        if (!none.empty()) found.push_back(std::move(none));
+      }
+    return found;
+  }
+
+  // Rows get to their experts and back in another way, by the same exchanges.
+  std::vector<Plan> encoded() const {
     std::vector<Plan> found;
-    for (const Plan& sharded : shardings())
-      for (const Plan& sent : exchanges(sharded)) add(sent, found);
-    for (const auto& change : std::vector<std::function<void(Plan&)>>{
-             [](Plan& p) { p.encoding = Encoding::Dense; }, [](Plan& p) { p.scores_at = ScoresAt::Experts; },
-             [](Plan& p) { p.expert_kernel = ExpertKernel::Grouped; }}) {
-      Plan plan = base_;
-      change(plan);
-      add(plan, found);
-    }
+    Plan plan = base_;
+    plan.encoding = Encoding::Dense;
+    add(plan, found);
+    add(lean(), found);
     return found;
   }
 
@@ -534,6 +545,18 @@ bool lies_alike(const Experiment& e) {
   return ranks % node == 0 || node % ranks == 0;
 }
 
+// The smallest stage whose layers are the same: replicas of its groups change nothing there.
+Experiment smallest_stage(Experiment e) {
+  Parallelism& p = e.parallelism;
+  const int ranks = p.stage_ranks(), node = e.cluster.gpus_per_node;
+  if (ranks > node && ranks % node == 0) {
+    const int least = std::lcm(std::lcm(node, p.mp), p.ep * p.esp);
+    p.dp = least / p.mp;
+    p.edp = least / (p.ep * p.esp);
+  }
+  return stage_alone(e);
+}
+
 // Parts whose work no schedule of one layer tells.
 bool is_known(const Experiment& e, const Plan& base) {
   return e.extensions.empty() && !e.cluster.network && !e.model.gate_profile.given() &&
@@ -574,31 +597,42 @@ StageFloors::StageFloors(const Experiment& experiment, const Plan& base, const H
       most_degree_(std::max({usual_degrees, base.forward_degree, base.backward_degree})),
       experts_(experiment, most_degree_) {}
 
-const StageFloor* StageFloors::of(const Experiment& micro_batch) {
+const StageFloor* StageFloors::of(const Experiment& micro_batch, FloorDetail detail) {
   if (!is_known(micro_batch, base_)) return nullptr;
-  const auto [place, added] = known_.try_emplace(layout_key(micro_batch));
+  const Experiment stage = smallest_stage(micro_batch);
+  const auto [place, added] = known_.try_emplace(std::pair(layout_key(stage), detail));
   if (added) try {
-      place->second = look_at(micro_batch);
+      place->second = look_at(stage, lies_alike(micro_batch), detail);
     } catch (const InputError&) {  // a cost is missing
     }
   return place->second.ways.empty() ? nullptr : &place->second;
 }
 
-StageFloor StageFloors::look_at(const Experiment& micro_batch) const {
-  const Experiment stage = stage_alone(micro_batch);
+StageFloor StageFloors::look_at(const Experiment& stage, bool alike, FloorDetail detail) const {
   const Model& model = stage.model;
   const bool moe = !model.dense(), dense = model.dense() || model.first_moe() > 0 || model.moe_every > 1;
   const LayerLooking looking(stage, {dense ? 2 : 0, moe ? (dense ? 1 : 2) : 0, 0});
   const Variants variants(looking.experiment(), base_, hold_);
   Least least;
-  for (const Plan& plan : variants.all()) {
-    const LayerLook look = looking.at(plan);
+  const auto take_experts = [&](const LayerLook& look) {
     for (std::size_t pass = 0; pass < passes; ++pass)
       if (const auto& id = look.sums[moe_layer][pass].expert)
         least.take(experts_.of(look.priced, *id, looking.experiment(), look.volumes), pass);
+  };
+  for (const std::vector<Plan>& exchanges : variants.sharded())
+    for (const Plan& plan : exchanges) {
+      const LayerLook look = looking.at(plan);
+      const bool grouped = look.priced.schedule->routed;  // whose experts have rows of their own
+      if (&plan == &exchanges.front() && !grouped) take_experts(look);
+      least.take(look);
+      if (detail == FloorDetail::Rough) continue;
+      for (const Plan& cut : variants.in_chunks(plan, most_degree_))
+        least.take_exchange(looking.at(cut), cut.forward_degree);
+    }
+  for (const Plan& plan : variants.encoded()) {
+    const LayerLook look = looking.at(plan);
+    if (look.priced.schedule->routed && plan.encoding == Encoding::Sparse) take_experts(look);
     least.take(look);
-    for (const Plan& cut : variants.in_chunks(plan, most_degree_))
-      least.take_exchange(looking.at(cut), cut.forward_degree);
   }
   StageFloor floor;
   if (!least.any) return floor;
@@ -606,14 +640,17 @@ StageFloor StageFloors::look_at(const Experiment& micro_batch) const {
     const LayerLook look = looking.at(plan);
     least.block = std::min(least.block, look.sums[moe_layer][0].other + look.sums[moe_layer][1].other);
   }
-  if (!lies_alike(micro_batch)) least.without_links();
+  if (!alike) least.without_links();
   for (const std::size_t kind : {dense_layer, moe_layer}) {
     LayerLeast& layer = kind == dense_layer ? floor.dense : floor.moe;
     layer.passes = least.of(kind);
     layer.at_border = least.sums[kind][1].border;
   }
-  Ways(least, looking, variants, dense, moe).add_to(floor);
   look_at_head(stage, variants.lean(), floor);
+  if (detail == FloorDetail::Whole)
+    Ways(least, looking, variants, dense, moe).add_to(floor);
+  else
+    floor.ways.emplace_back();
   return floor;
 }
 

@@ -47,6 +47,9 @@ struct StageFloor {
   Bytes head_rows;  // that one of its ops reads and writes, between the passes of the layers
 };
 
+// Rough: without what chunks send, and as if all rows could be kept.
+enum class FloorDetail { Rough, Whole };
+
 class StageFloors {
  public:
   using Hold = std::function<void(Plan&)>;
@@ -56,17 +59,18 @@ class StageFloors {
 
   // Of a laid-out experiment, whose batch is one micro-batch. Null: no schedule tells, since the question has parts
   // whose work nobody knows or no plan could be built.
-  const StageFloor* of(const Experiment& micro_batch);
+  const StageFloor* of(const Experiment& micro_batch, FloorDetail detail);
 
  private:
-  StageFloor look_at(const Experiment& micro_batch) const;
+  // `alike`: the stage's groups lie as in the whole cluster.
+  StageFloor look_at(const Experiment& stage, bool alike, FloorDetail detail) const;
 
   const Experiment& experiment_;
   Plan base_;
   const Hold& hold_;
   int most_degree_;
   LeastExperts experts_;
-  std::map<std::vector<std::int64_t>, StageFloor> known_;
+  std::map<std::pair<std::vector<std::int64_t>, FloorDetail>, StageFloor> known_;
 };
 
 }  // namespace dovetail::planners
