@@ -202,21 +202,23 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
 // Looks closer at the layout with the least floor, until nothing more is to be seen there.
 void LayoutSearch::prove(const Plan& base, const std::vector<LaidOutPlan>& best) {
   if (floors_.empty()) return;
-  auto t0 = std::chrono::steady_clock::now();
-  int n1=0,n2=0;
+  auto t0 = clock();
+  int n1=0,n2=0,n3=0;
   LayoutFloors least(question_.experiment, base, question_.hold, question_.limit, costs_);
   for (FlooredLayout& each : floors_) each.floor = least.of_computing(each.layout, each.plan);
   const auto time = [](const FlooredLayout& each) { return each.floor.time; };
   auto lowest = std::ranges::min_element(floors_, {}, time);
   while (lowest->detail != FloorDetail::Whole) {
-    lowest->detail = lowest->detail ? FloorDetail::Whole : FloorDetail::Rough;
-    ++(lowest->detail == FloorDetail::Whole ? n2:n1);
+    lowest->detail = !lowest->detail                                  ? FloorDetail::Computed
+                     : *lowest->detail == FloorDetail::Computed ? FloorDetail::Exchanged
+                                                                      : FloorDetail::Whole;
+    ++(lowest->detail == FloorDetail::Whole ? n2:lowest->detail == FloorDetail::Exchanged? n3:n1);
     lowest->floor = least.of(lowest->layout, lowest->plan, *lowest->detail);
     lowest = std::ranges::min_element(floors_, {}, time);
   }
   report_.floor = lowest->floor;
   report_.bound = report_.floor.time;
-  fprintf(stderr, "PROVE %f rough %d whole %d of %zu\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count(), n1, n2, floors_.size());
+  fprintf(stderr, "PROVE %f rough %d exch %d whole %d of %zu\n", (clock()-t0)/1e6, n1, n3, n2, floors_.size());
   if (best.empty()) return;
   report_.slower = std::ranges::count_if(floors_, [&](const FlooredLayout& each) { return time(each) >= best[0].time; });
   const auto own = std::ranges::find(floors_, best[0].layout, &FlooredLayout::layout);

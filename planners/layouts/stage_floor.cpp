@@ -52,10 +52,10 @@ struct LayerLook {
 
 class LayerLooking {
  public:
-  LayerLooking(const Experiment& stage, Layers layers)
+  LayerLooking(const Experiment& stage, Layers layers, Extent most = Extent::WholeLayers)
       : e_(of_layers(stage, layers)), at_{layers.dense - 1, layers.dense + layers.moe - 1} {
     if (layers.moe == 0) at_[moe_layer] = -1;
-    if (e_.workload.extent == Extent::Model) e_.workload.extent = Extent::WholeLayers;
+    e_.workload.extent = std::min(e_.workload.extent, most);
   }
 
   const Experiment& experiment() const { return e_; }
@@ -213,6 +213,12 @@ struct Least {
     mine.memory = std::min(mine.memory, times.memory);
   }
 
+  // Forgets what depends on how rows are exchanged.
+  void without_exchanges() {
+    for (PassSums& s : sums[moe_layer]) s.routing = Seconds(0);
+    for (auto& of_pass : exchange) of_pass.clear();
+  }
+
   // Forgets what links take.
   void without_links() {
     for (auto& of_kind : sums)
@@ -285,11 +291,11 @@ class Variants {
     return held;
   }
 
-  // Of each sharding, with its exchanges.
-  std::vector<std::vector<Plan>> sharded() const {
+  // Of each sharding, with its exchanges or one of these.
+  std::vector<std::vector<Plan>> sharded(bool all_exchanges) const {
     std::vector<std::vector<Plan>> found;
     for (const Plan& plan : shardings())
-      for (const Plan& sent : exchanges(plan)) {
+      for (const Plan& sent : all_exchanges ? exchanges(plan) : std::vector<Plan>{plan}) {
         const bool first = found.empty() || found.back().front().expert_sharding != sent.expert_sharding ||
                            found.back().front().sharding_repeats != sent.sharding_repeats;
         std::vector<Plan> none;
@@ -307,6 +313,7 @@ class Variants {
     plan.encoding = Encoding::Dense;
     add(plan, found);
     add(lean(), found);
+    add(base_, found);
     return found;
   }
 
@@ -354,11 +361,18 @@ class Variants {
       found.push_back(*built);
   }
 
+  // With the kernel that tells the rows of experts apart, if there is one: it knows of the other one too.
+  Plan in_own_rows(const Plan& plan) const {
+    Plan grouped = plan;
+    grouped.expert_kernel = ExpertKernel::Grouped;
+    return legal(grouped) ? grouped : plan;
+  }
+
   std::vector<Plan> shardings() const {
-    std::vector<Plan> found{base_};
+    std::vector<Plan> found{in_own_rows(base_)};
     const int esp = stage_.parallelism.esp;
     if (esp == 1) return found;
-    Plan plan = base_;
+    Plan plan = found.front();
     plan.expert_sharding = ExpertSharding::EpDp;
     found.push_back(plan);
     plan.expert_sharding = ExpertSharding::EpMp;
@@ -619,27 +633,28 @@ StageFloor StageFloors::look_at(const Experiment& stage, bool alike, FloorDetail
       if (const auto& id = look.sums[moe_layer][pass].expert)
         least.take(experts_.of(look.priced, *id, looking.experiment(), look.volumes), pass);
   };
-  for (const std::vector<Plan>& exchanges : variants.sharded())
+  const bool exchanged = detail != FloorDetail::Computed;
+  const LayerLooking in_chunks(stage, {0, 1, 0}, Extent::Layers);
+  for (const std::vector<Plan>& exchanges : variants.sharded(exchanged))
     for (const Plan& plan : exchanges) {
       const LayerLook look = looking.at(plan);
-      const bool grouped = look.priced.schedule->routed;  // whose experts have rows of their own
-      if (&plan == &exchanges.front() && !grouped) take_experts(look);
+      if (&plan == &exchanges.front()) take_experts(look);
       least.take(look);
-      if (detail == FloorDetail::Rough) continue;
-      for (const Plan& cut : variants.in_chunks(plan, most_degree_))
-        least.take_exchange(looking.at(cut), cut.forward_degree);
+      if (!exchanged || !moe) continue;
+      for (Plan cut : variants.in_chunks(plan, most_degree_)) {
+        cut.recompute = {};
+        least.take_exchange(in_chunks.at(cut), cut.forward_degree);
+      }
     }
-  for (const Plan& plan : variants.encoded()) {
-    const LayerLook look = looking.at(plan);
-    if (look.priced.schedule->routed && plan.encoding == Encoding::Sparse) take_experts(look);
-    least.take(look);
-  }
+  if (exchanged)
+    for (const Plan& plan : variants.encoded()) least.take(looking.at(plan));
   StageFloor floor;
   if (!least.any) return floor;
   for (const Plan& plan : variants.blocks(most_degree_)) {
     const LayerLook look = looking.at(plan);
     least.block = std::min(least.block, look.sums[moe_layer][0].other + look.sums[moe_layer][1].other);
   }
+  if (!exchanged) least.without_exchanges();
   if (!alike) least.without_links();
   for (const std::size_t kind : {dense_layer, moe_layer}) {
     LayerLeast& layer = kind == dense_layer ? floor.dense : floor.moe;

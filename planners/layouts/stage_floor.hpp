@@ -47,8 +47,8 @@ struct StageFloor {
   Bytes head_rows;  // that one of its ops reads and writes, between the passes of the layers
 };
 
-// Rough: without what chunks send, and as if all rows could be kept.
-enum class FloorDetail { Rough, Whole };
+// How much is known. Computed: as if nothing were exchanged with experts. Exchanged: as if all rows could be kept, too.
+enum class FloorDetail { Computed, Exchanged, Whole };
 
 class StageFloors {
  public:
