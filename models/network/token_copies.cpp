@@ -48,8 +48,13 @@ int TokenCopies::member(int rank, int place) const {
 
 // Ranks and nodes with equal loads are not told apart: each counts as their mean.
 TokenCopies::Tokens TokenCopies::count(const Draw& draw) {
+  using Slots = std::tuple<Choices, int, int, std::int64_t>;
+  thread_local LastOnes<Slots, std::vector<std::int32_t>, 4> found;  // all chunks of a draw ask for the same ones
   const std::vector<std::int32_t>& experts = *draw.choices;
-  const std::vector<std::int32_t> slots = slots_of(experts, draw.top_k, draw.experts, draw.capacity);
+  const std::vector<std::int32_t>& slots =
+      found.find_or({draw.choices, draw.top_k, draw.experts, draw.capacity}, [&](const Slots&) {
+        return slots_of(experts, draw.top_k, draw.experts, draw.capacity);
+      });
   const int local = draw.experts / draw.group;
   const auto top_k = static_cast<std::size_t>(draw.top_k);
   Tokens counts;

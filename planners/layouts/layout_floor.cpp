@@ -152,20 +152,12 @@ LayoutFloors::LayoutFloors(const Experiment& experiment, const Plan& base, const
     : experiment_(experiment), limit_(limit), costs_(costs), stages_(experiment, base, hold) {}
 
 LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail) {
-  return least(layout, plan, detail);
-}
-
-LayoutFloor LayoutFloors::of_computing(const ParallelLayout& layout, const Plan& plan) {
-  return least(layout, plan, std::nullopt);
-}
-
-LayoutFloor LayoutFloors::least(const ParallelLayout& layout, const Plan& plan, std::optional<FloorDetail> detail) {
   const Experiment e = with_layout(experiment_, layout);
   Experiment micro_batch = e;
   micro_batch.workload.batch = layout.micro_batch;
   const StageCosts& costs = costs_.of(e, plan);
   const Seconds hop = costs_.hop(e, plan);
-  const StageFloor* const floor = detail ? stages_.of(micro_batch, *detail) : nullptr;
+  const StageFloor* const floor = stages_.of(micro_batch, detail);
   const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
   LayoutFloor best{no_time, {}, {}, {}};
   for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps) {

@@ -2,7 +2,6 @@
 // The least time of a step on a layout, from the floors of its layers (stage_floor.hpp): no plan on it that fits takes
 // less, whatever its knobs.
 #pragma once
-#include <optional>
 
 #include "planners/layouts/layout.hpp"
 #include "planners/layouts/stage_costs.hpp"
@@ -32,12 +31,7 @@ class LayoutFloors {
   // first backward pass.
   LayoutFloor of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail = FloorDetail::Whole);
 
-  // By what is computed at the best rates alone.
-  LayoutFloor of_computing(const ParallelLayout& layout, const Plan& plan);
-
  private:
-  LayoutFloor least(const ParallelLayout& layout, const Plan& plan, std::optional<FloorDetail> detail);
-
   const Experiment& experiment_;
   Bytes limit_;
   StageCostTable& costs_;

@@ -193,38 +193,39 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
       full = layout.groups;
       continue;
     }
-    floors_.push_back({layout, found->plan, {}});
+    floors_.push_back({layout, found->plan});
     if (fits(*found)) promising_.push_back({layout, found->estimate.time});
   }
   std::ranges::stable_sort(promising_, {}, &Promising::time);
 }
 
+void LayoutSearch::look_closer(FlooredLayout& layout, FloorDetail detail) {
+  layout.detail = detail;
+  layout.floor = least_->of(layout.layout, layout.plan, detail);
+}
+
 // Looks closer at the layout with the least floor, until nothing more is to be seen there.
-void LayoutSearch::prove(const Plan& base, const std::vector<LaidOutPlan>& best) {
+void LayoutSearch::prove(const std::vector<LaidOutPlan>& best) {
   if (floors_.empty()) return;
-  auto t0 = clock();
-  int n1=0,n2=0,n3=0;
-  LayoutFloors least(question_.experiment, base, question_.hold, question_.limit, costs_);
-  for (FlooredLayout& each : floors_) each.floor = least.of_computing(each.layout, each.plan);
+  for (FlooredLayout& each : floors_) look_closer(each, FloorDetail::Rates);
   const auto time = [](const FlooredLayout& each) { return each.floor.time; };
   auto lowest = std::ranges::min_element(floors_, {}, time);
   while (lowest->detail != FloorDetail::Whole) {
-    lowest->detail = !lowest->detail                                  ? FloorDetail::Computed
-                     : *lowest->detail == FloorDetail::Computed ? FloorDetail::Exchanged
-                                                                      : FloorDetail::Whole;
-    ++(lowest->detail == FloorDetail::Whole ? n2:lowest->detail == FloorDetail::Exchanged? n3:n1);
-    lowest->floor = least.of(lowest->layout, lowest->plan, *lowest->detail);
+    look_closer(*lowest, next(lowest->detail));
     lowest = std::ranges::min_element(floors_, {}, time);
   }
+  report_.lowest = lowest->layout;
   report_.floor = lowest->floor;
-  report_.bound = report_.floor.time;
-  fprintf(stderr, "PROVE %f rough %d exch %d whole %d of %zu\n", (clock()-t0)/1e6, n1, n3, n2, floors_.size());
-  if (best.empty()) return;
-  report_.slower = std::ranges::count_if(floors_, [&](const FlooredLayout& each) { return time(each) >= best[0].time; });
-  const auto own = std::ranges::find(floors_, best[0].layout, &FlooredLayout::layout);
-  if (own != floors_.end()) report_.own = least.of(own->layout, own->plan);
-  if (getenv("DBGF")) for (const FlooredLayout& f : floors_) fprintf(stderr, "FLOOR pp%d mp%d dp%d ep%d esp%d mb%d n%d: %.4f layers %.4f again %.4f fill %.4f\n", f.layout.groups.pp, f.layout.groups.mp, f.layout.groups.dp, f.layout.groups.ep, f.layout.groups.esp, f.layout.micro_batch, f.layout.micro_batches, f.floor.time.value(), f.floor.layers.value(), f.floor.again.value(), f.floor.filling.value());
-  if (getenv("DBGF")) fprintf(stderr, "OWN %.4f of %.4f layers %.4f again %.4f fill %.4f; best comp %.4f exposed %.4f wait %.4f\n", report_.own->time.value(), best[0].time.value(), report_.own->layers.value(), report_.own->again.value(), report_.own->filling.value(), best[0].metrics.computation.value(), best[0].metrics.exposed_communication.value(), best[0].metrics.waiting.value());
+  report_.bound = lowest->floor.time;
+  if (!best.empty())
+    report_.slower = std::ranges::count_if(floors_, [&](const auto& each) { return time(each) >= best[0].time; });
+}
+
+std::optional<LayoutFloor> LayoutSearch::floor_of(const ParallelLayout& layout) {
+  const auto found = std::ranges::find(floors_, layout, &FlooredLayout::layout);
+  if (found == floors_.end()) return std::nullopt;
+  if (found->detail != FloorDetail::Whole) look_closer(*found, FloorDetail::Whole);
+  return found->floor;
 }
 
 // A layout's best arrangement, of all that the systems have. Remembers what each system would do with it.
@@ -262,6 +263,7 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
   base.zero = 1;
   if (question_.hold) question_.hold(base);
   look_at_layouts(base);
+  least_.emplace(question_.experiment, base, question_.hold, question_.limit, costs_);
   std::vector<LaidOutPlan> found;
   const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) {
@@ -275,7 +277,7 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
     let_plan(found[i], all_knobs(), found[i].plan.grad_sync);
   std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
   found.resize(std::min(found.size(), count));
-  prove(base, found);
+  prove(found);
   return found;
 }
 

@@ -43,8 +43,8 @@ struct LayoutSearchReport {
   Bytes least;          // no layout holds less, whatever is recomputed
   std::string refusal;  // the first reason why a plan could not be built on a layout
   Seconds bound;        // no plan of any layout that fits takes less
-  LayoutFloor floor;    // the same, with what it is made of
-  std::optional<LayoutFloor> own;      // of the best one's layout
+  ParallelLayout lowest;  // whose floor that is
+  LayoutFloor floor;
 };
 
 // Told of what is being searched, and which share of that part is done.
@@ -77,6 +77,9 @@ class LayoutSearch {
   // The estimate of a plan with other costs, over that with the question's own.
   std::vector<double> ratios(const std::vector<LaidOutPlan>& plans, const Shared<Calibration>& costs);
 
+  // The floor of one of the layouts that may fit. best() comes first.
+  std::optional<LayoutFloor> floor_of(const ParallelLayout& layout);
+
   // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
   bool may_be_answer(const Plan& plan) const;
@@ -103,11 +106,12 @@ class LayoutSearch {
   struct FlooredLayout {
     ParallelLayout layout;
     Plan plan;  // one on it
-    LayoutFloor floor;
-    std::optional<FloorDetail> detail = {};  // of the floor; none: of what is computed alone
+    LayoutFloor floor = {};
+    FloorDetail detail = FloorDetail::Rates;
   };
+  void look_closer(FlooredLayout& layout, FloorDetail detail);
   void look_at_layouts(const Plan& base);
-  void prove(const Plan& base, const std::vector<LaidOutPlan>& best);
+  void prove(const std::vector<LaidOutPlan>& best);
   std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
   enum class Detail { Quick, Whole };
   std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
@@ -137,6 +141,7 @@ class LayoutSearch {
 
   LayoutQuestion question_;
   StageCostTable costs_;
+  std::optional<LayoutFloors> least_;
   PipelineOrders orders_;
   NearestPlans nearest_;
   std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes

@@ -612,7 +612,7 @@ StageFloors::StageFloors(const Experiment& experiment, const Plan& base, const H
       experts_(experiment, most_degree_) {}
 
 const StageFloor* StageFloors::of(const Experiment& micro_batch, FloorDetail detail) {
-  if (!is_known(micro_batch, base_)) return nullptr;
+  if (detail == FloorDetail::Rates || !is_known(micro_batch, base_)) return nullptr;
   const Experiment stage = smallest_stage(micro_batch);
   const auto [place, added] = known_.try_emplace(std::pair(layout_key(stage), detail));
   if (added) try {
@@ -633,7 +633,7 @@ StageFloor StageFloors::look_at(const Experiment& stage, bool alike, FloorDetail
       if (const auto& id = look.sums[moe_layer][pass].expert)
         least.take(experts_.of(look.priced, *id, looking.experiment(), look.volumes), pass);
   };
-  const bool exchanged = detail != FloorDetail::Computed;
+  const bool exchanged = detail != FloorDetail::Shapes;
   const LayerLooking in_chunks(stage, {0, 1, 0}, Extent::Layers);
   for (const std::vector<Plan>& exchanges : variants.sharded(exchanged))
     for (const Plan& plan : exchanges) {

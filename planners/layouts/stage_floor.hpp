@@ -47,8 +47,12 @@ struct StageFloor {
   Bytes head_rows;  // that one of its ops reads and writes, between the passes of the layers
 };
 
-// How much is known. Computed: as if nothing were exchanged with experts. Exchanged: as if all rows could be kept, too.
-enum class FloorDetail { Computed, Exchanged, Whole };
+// How much of a plan counts, each with what is before it: what is computed at the best rates, at those of its shapes,
+// what is exchanged with the experts, and what does not fit unless it is made again.
+enum class FloorDetail { Rates, Shapes, Exchanges, Whole };
+constexpr FloorDetail next(FloorDetail detail) {
+  return detail == FloorDetail::Whole ? detail : static_cast<FloorDetail>(static_cast<int>(detail) + 1);
+}
 
 class StageFloors {
  public:
@@ -57,8 +61,8 @@ class StageFloors {
   // `base`: what plans have where the search leaves a knob alone. Plans with knobs that `hold` changes do not count.
   StageFloors(const Experiment& experiment, const Plan& base, const Hold& hold);
 
-  // Of a laid-out experiment, whose batch is one micro-batch. Null: no schedule tells, since the question has parts
-  // whose work nobody knows or no plan could be built.
+  // Of a laid-out experiment, whose batch is one micro-batch. Null: no schedule is asked, or none tells, since the
+  // question has parts whose work nobody knows or no plan could be built.
   const StageFloor* of(const Experiment& micro_batch, FloorDetail detail);
 
  private:
