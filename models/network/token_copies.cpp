@@ -47,15 +47,14 @@ int TokenCopies::member(int rank, int place) const {
   return rank / block * block + rank % group_.stride + place * group_.stride;
 }
 
-// Of each of these chunks, in one pass over the choices.
+// Counts for each of these chunks, in one pass over the choices.
 std::vector<TokenCopies::Tokens> TokenCopies::count_all(const Draw& draw, const std::vector<RowRange>& chunks) {
   using Slots = std::tuple<Choices, int, int, std::int64_t>;
   thread_local LastOnes<Slots, std::vector<std::int32_t>, 4> found;
   const std::vector<std::int32_t>& experts = *draw.choices;
   const std::vector<std::int32_t>& slots =
-      found.find_or({draw.choices, draw.top_k, draw.experts, draw.capacity}, [&](const Slots&) {
-        return slots_of(experts, draw.top_k, draw.experts, draw.capacity);
-      });
+      found.find_or({draw.choices, draw.top_k, draw.experts, draw.capacity},
+                    [&](const Slots&) { return slots_of(experts, draw.top_k, draw.experts, draw.capacity); });
   const auto ranks = static_cast<std::size_t>(draw.group), node_ranks = static_cast<std::size_t>(draw.node);
   const std::size_t nodes = ranks / node_ranks, top_k = static_cast<std::size_t>(draw.top_k);
   const std::size_t local = static_cast<std::size_t>(draw.experts) / ranks;

@@ -50,8 +50,8 @@ struct TuningFloor {
   Parallelism groups;
   int micro_batch = 1;
   Seconds step;
-  // Of that, on the stage that needs most: its layers, what they compute again to fit the memory, and the wait for the
-  // stages before it.
+  // The parts of that on the stage that needs most: its layers, what they compute again to fit the memory, and the wait
+  // for the stages before it.
   Seconds layers, again, filling;
 };
 

@@ -9,7 +9,6 @@
 namespace dovetail::planners {
 namespace {
 
-
 // The layers of a virtual stage.
 struct VirtualStage {
   int dense = 0, moe = 0, predictions = 0;
@@ -19,7 +18,8 @@ struct VirtualStage {
 // A layout whose micro-batches pass its stages so many times.
 class LapsOfLayout {
  public:
-  LapsOfLayout(const Experiment& e, int laps, int micro_batches, const StageCosts& costs, const StageFloor* floor, Seconds hop)
+  LapsOfLayout(const Experiment& e, int laps, int micro_batches, const StageCosts& costs, const StageFloor* floor,
+               Seconds hop)
       : e_(e),
         stages_(e.parallelism.pp),
         laps_(laps),
@@ -120,11 +120,12 @@ class LapsOfLayout {
         held += c.dense * costs_.dense.persistent + c.moe * costs_.moe.persistent;
         if (c.first) held += costs_.first.persistent;
         if (c.last) held += costs_.last.persistent;
-        held += units[static_cast<std::size_t>(lap)] *
-                (c.dense * floor_->dense.held[way] + c.moe * floor_->moe.held[way]);
+        held +=
+            units[static_cast<std::size_t>(lap)] * (c.dense * floor_->dense.held[way] + c.moe * floor_->moe.held[way]);
       }
       const bool last = s == stages_ - 1;
-      if (e_.workload.phases == Phases::Training) held += std::max(made_again(s, way), last ? floor_->head_rows : Bytes(0));
+      if (e_.workload.phases == Phases::Training)
+        held += std::max(made_again(s, way), last ? floor_->head_rows : Bytes(0));
       if (held > limit) return false;
     }
     return true;

@@ -11,8 +11,8 @@ namespace dovetail::planners {
 
 struct LayoutFloor {
   Seconds time;
-  // Of that, on the stage that needs most: its layers with nothing computed again, what is computed again, and the wait
-  // for the stages before it.
+  // The parts of that on the stage that needs most: its layers with nothing computed again, what is computed again, and
+  // the wait for the stages before it.
   Seconds layers, again, filling;
 };
 

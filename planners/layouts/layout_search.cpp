@@ -169,6 +169,7 @@ std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, c
 
 void LayoutSearch::look_at_layouts(const Plan& base) {
   if (!promising_.empty()) return;
+  floors_.emplace(LayoutFloors(question_.experiment, base, question_.hold, question_.limit, costs_));
   const std::vector<ParallelLayout> all = layouts(question_.experiment, question_.request);
   report_.layouts = static_cast<long>(all.size());
   std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
@@ -193,39 +194,10 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
       full = layout.groups;
       continue;
     }
-    floors_.push_back({layout, found->plan});
+    floors_->add(layout, found->plan);
     if (fits(*found)) promising_.push_back({layout, found->estimate.time});
   }
   std::ranges::stable_sort(promising_, {}, &Promising::time);
-}
-
-void LayoutSearch::look_closer(FlooredLayout& layout, FloorDetail detail) {
-  layout.detail = detail;
-  layout.floor = least_->of(layout.layout, layout.plan, detail);
-}
-
-// Looks closer at the layout with the least floor, until nothing more is to be seen there.
-void LayoutSearch::prove(const std::vector<LaidOutPlan>& best) {
-  if (floors_.empty()) return;
-  for (FlooredLayout& each : floors_) look_closer(each, FloorDetail::Rates);
-  const auto time = [](const FlooredLayout& each) { return each.floor.time; };
-  auto lowest = std::ranges::min_element(floors_, {}, time);
-  while (lowest->detail != FloorDetail::Whole) {
-    look_closer(*lowest, next(lowest->detail));
-    lowest = std::ranges::min_element(floors_, {}, time);
-  }
-  report_.lowest = lowest->layout;
-  report_.floor = lowest->floor;
-  report_.bound = lowest->floor.time;
-  if (!best.empty())
-    report_.slower = std::ranges::count_if(floors_, [&](const auto& each) { return time(each) >= best[0].time; });
-}
-
-std::optional<LayoutFloor> LayoutSearch::floor_of(const ParallelLayout& layout) {
-  const auto found = std::ranges::find(floors_, layout, &FlooredLayout::layout);
-  if (found == floors_.end()) return std::nullopt;
-  if (found->detail != FloorDetail::Whole) look_closer(*found, FloorDetail::Whole);
-  return found->floor;
 }
 
 // A layout's best arrangement, of all that the systems have. Remembers what each system would do with it.
@@ -263,7 +235,6 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
   base.zero = 1;
   if (question_.hold) question_.hold(base);
   look_at_layouts(base);
-  least_.emplace(question_.experiment, base, question_.hold, question_.limit, costs_);
   std::vector<LaidOutPlan> found;
   const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) {
@@ -277,7 +248,12 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
     let_plan(found[i], all_knobs(), found[i].plan.grad_sync);
   std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
   found.resize(std::min(found.size(), count));
-  prove(found);
+  if (const FlooredLayout* lowest = floors_->lowest()) {
+    report_.lowest = lowest->layout;
+    report_.floor = lowest->floor;
+    report_.bound = lowest->floor.time;
+  }
+  if (!found.empty()) report_.slower = floors_->slower_than(found[0].time);
   return found;
 }
 

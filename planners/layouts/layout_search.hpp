@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "models/time/timeline.hpp"
+#include "planners/layouts/floor_search.hpp"
 #include "planners/layouts/layout.hpp"
-#include "planners/layouts/layout_floor.hpp"
 #include "planners/layouts/step_estimate.hpp"
 #include "planners/planner.hpp"
 #include "planners/search/nearest_plan.hpp"
@@ -34,15 +34,15 @@ struct LaidOutPlan {
 };
 
 struct LayoutSearchReport {
-  long layouts = 0;     // that divide everything
-  long too_large = 0;   // of those, by the least that they hold
-  long estimated = 0;   // plans on layouts
-  long looked_at = 0;   // kinds of stages that were built for that
-  long slower = 0;      // layouts that the bound rules out, now that the best is known
-  long predicted = 0;   // whole steps
-  Bytes least;          // no layout holds less, whatever is recomputed
-  std::string refusal;  // the first reason why a plan could not be built on a layout
-  Seconds bound;        // no plan of any layout that fits takes less
+  long layouts = 0;       // that divide everything
+  long too_large = 0;     // of those, by the least that they hold
+  long estimated = 0;     // plans on layouts
+  long looked_at = 0;     // kinds of stages that were built for that
+  long slower = 0;        // layouts that the bound rules out, now that the best is known
+  long predicted = 0;     // whole steps
+  Bytes least;            // no layout holds less, whatever is recomputed
+  std::string refusal;    // the first reason why a plan could not be built on a layout
+  Seconds bound;          // no plan of any layout that fits takes less
   ParallelLayout lowest;  // whose floor that is
   LayoutFloor floor;
 };
@@ -78,7 +78,7 @@ class LayoutSearch {
   std::vector<double> ratios(const std::vector<LaidOutPlan>& plans, const Shared<Calibration>& costs);
 
   // The floor of one of the layouts that may fit. best() comes first.
-  std::optional<LayoutFloor> floor_of(const ParallelLayout& layout);
+  std::optional<LayoutFloor> floor_of(const ParallelLayout& layout) { return floors_->of(layout); }
 
   // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
@@ -103,15 +103,7 @@ class LayoutSearch {
   void say(std::string_view part, std::size_t done, std::size_t all) const {
     if (question_.say) question_.say(part, static_cast<double>(done) / static_cast<double>(all));
   }
-  struct FlooredLayout {
-    ParallelLayout layout;
-    Plan plan;  // one on it
-    LayoutFloor floor = {};
-    FloorDetail detail = FloorDetail::Rates;
-  };
-  void look_closer(FlooredLayout& layout, FloorDetail detail);
   void look_at_layouts(const Plan& base);
-  void prove(const std::vector<LaidOutPlan>& best);
   std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
   enum class Detail { Quick, Whole };
   std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
@@ -141,13 +133,12 @@ class LayoutSearch {
 
   LayoutQuestion question_;
   StageCostTable costs_;
-  std::optional<LayoutFloors> least_;
   PipelineOrders orders_;
   NearestPlans nearest_;
   std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
   LayoutSearchReport report_;
-  std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
-  std::vector<FlooredLayout> floors_;       // of all that are not too large
+  std::vector<Promising> promising_;   // layouts that fit with the search's own plan, the fastest first
+  std::optional<FloorSearch> floors_;  // of all layouts that are not too large
   std::vector<LaidOutPlan> predicted_;
   std::vector<Arranged> arranged_;  // each system's best on each of the most promising
 };

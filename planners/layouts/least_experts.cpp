@@ -13,7 +13,6 @@
 namespace dovetail::planners {
 namespace {
 
-
 // The experts' op of one layer, cut in any way.
 class CutExperts {
  public:

@@ -22,9 +22,9 @@ class LeastExperts {
   // `most_degree`: that plans may have. The experiment must live as long.
   LeastExperts(const Experiment& experiment, int most_degree);
 
-  // Of the op of a layer whose rows are in one chunk, on one stage. Every way of the space is tried: degrees, groups of
-  // peers, kernels of equally many rows or of each expert's own, and products of all rows of an expert or of those of
-  // each rank. Kernels are priced by their own shapes; their passes over memory by the rate of the largest.
+  // `op` is that of a layer whose rows are in one chunk, on one stage. Every way of the space is tried: degrees, groups
+  // of peers, kernels of equally many rows or of each expert's own, and products of all rows of an expert or of those
+  // of each rank. Kernels are priced by their own shapes; their passes over memory by the rate of the largest.
   ExpertTimes of(const PricedSchedule& priced, OpId op, const Experiment& stage, const LayerVolumes& volumes) const;
 
  private:

@@ -9,7 +9,7 @@
 //   - Rows are exchanged between two ops of routing, which wait for all of them. So experts and exchanges together take
 //     at least what the busiest link takes, and both one after the other if rows are in one chunk.
 //   - Model-parallel collectives stand between two ops of the layer's chain, each of which needs the other's result.
-//     What may run beside another unit or another part is left out.
+//     Collectives that may run beside another unit or another part are left out.
 //   - What is computed again comes on top, but for as much as the gathers of gradients may hide.
 // Rows that a micro-batch holds between its passes are those that the backward pass reads, less what each recomputed
 // part and each way to restore rows frees.
@@ -30,19 +30,19 @@ struct KeepingWay {
   Restore restore = Restore::Keep;
 };
 
-// Of one layer and micro-batch.
-struct LayerLeast {
-  Seconds passes;              // both, with nothing computed again
-  Seconds at_border;           // of these: what may run beside another micro-batch, once for each virtual stage
-  std::vector<Seconds> again;  // by way: what it takes longer
-  std::vector<Seconds> copied;  // by way: to the host and back, beside all else
-  std::vector<Bytes> held;      // by way
+// One layer takes and holds so much for a micro-batch.
+struct PassesLeast {
+  Seconds passes;                 // both, with nothing computed again
+  Seconds at_border;              // of these: what may run beside another micro-batch, once for each virtual stage
+  std::vector<Seconds> again;     // by way: what it takes longer
+  std::vector<Seconds> copied;    // by way: to the host and back, beside all else
+  std::vector<Bytes> held;        // by way
   std::vector<Bytes> made_again;  // by way: rows that the backward pass of a layer makes before it frees any
 };
 
 struct StageFloor {
   std::vector<KeepingWay> ways;  // the first one keeps everything
-  LayerLeast dense, moe;
+  PassesLeast dense, moe;
   Seconds head;     // and all else that the last stage has beside layers; the embedding's time is left out
   Bytes head_rows;  // that one of its ops reads and writes, between the passes of the layers
 };
@@ -61,7 +61,7 @@ class StageFloors {
   // `base`: what plans have where the search leaves a knob alone. Plans with knobs that `hold` changes do not count.
   StageFloors(const Experiment& experiment, const Plan& base, const Hold& hold);
 
-  // Of a laid-out experiment, whose batch is one micro-batch. Null: no schedule is asked, or none tells, since the
+  // The experiment is laid out, and its batch is one micro-batch. Null: no schedule is asked, or none tells, since the
   // question has parts whose work nobody knows or no plan could be built.
   const StageFloor* of(const Experiment& micro_batch, FloorDetail detail);
 

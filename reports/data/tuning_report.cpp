@@ -83,9 +83,14 @@ Json floor_json(const TuningFloor& floor) {
 }
 
 Json proof_json(const TuningProof& p) {
-  return {{"layouts", p.layouts},       {"too_large", p.too_large}, {"slower", p.slower},
-          {"estimated", p.estimated},   {"stages", p.stages},       {"predicted", p.predicted},
-          {"bound_s", number(p.bound)}, {"seconds", number(p.time)},
+  return {{"layouts", p.layouts},
+          {"too_large", p.too_large},
+          {"slower", p.slower},
+          {"estimated", p.estimated},
+          {"stages", p.stages},
+          {"predicted", p.predicted},
+          {"bound_s", number(p.bound)},
+          {"seconds", number(p.time)},
           {"lowest", floor_json(p.lowest)},
           {"own", p.own ? floor_json(*p.own) : Json(nullptr)}};
 }

@@ -209,11 +209,12 @@ std::string share_text(double share) {
 std::string shares_of(const TuningFloor& floor, Seconds step) {
   std::string text = fmt::format("{} for layers", share_text(floor.layers / step));
   if (floor.again > Seconds(0)) text += fmt::format(", {} for what is computed again", share_text(floor.again / step));
-  if (floor.filling > Seconds(0)) text += fmt::format(", {} for filling the pipeline", share_text(floor.filling / step));
+  if (floor.filling > Seconds(0))
+    text += fmt::format(", {} for filling the pipeline", share_text(floor.filling / step));
   return text;
 }
 
-// What lies between the best plan and the bound.
+// Says what lies between the best plan and the bound.
 std::string gap_text(const Tuning& tuning) {
   const TuningProof& p = tuning.proof;
   const TunedPlan& best = tuning.best.front();
@@ -225,8 +226,8 @@ std::string gap_text(const Tuning& tuning) {
       share_text(t.exposed), share_text(t.waiting), share_text(p.own->step / best.step), shares_of(*p.own, best.step));
   if (p.bound >= p.own->step) return text;
   const Parallelism& g = p.lowest.groups;
-  return text + fmt::format("; the bound is the floor of pp {}, mp {}, dp {}, ep {}, esp {}, micro-batch {}, with {}", g.pp,
-                            g.mp, g.dp, g.ep, g.esp, p.lowest.micro_batch, shares_of(p.lowest, best.step));
+  return text + fmt::format("; the bound is the floor of pp {}, mp {}, dp {}, ep {}, esp {}, micro-batch {}, with {}",
+                            g.pp, g.mp, g.dp, g.ep, g.esp, p.lowest.micro_batch, shares_of(p.lowest, best.step));
 }
 
 }  // namespace
