@@ -2,8 +2,6 @@
 // The floor of a layout against what plans on it take.
 #include "planners/layouts/layout_floor.hpp"
 
-#include <fmt/format.h>
-
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
@@ -85,5 +83,5 @@ TEST_CASE("No plan takes less than its layout's floor, whatever memory it needs"
     }
   }
   CHECK(tried > 4 * test::cases(60));
-  WARN(fmt::format("{} plans; the nearest floor is {:.4f} of its step", tried, nearest));
+  CHECK(nearest > .99);
 }
