@@ -31,7 +31,7 @@ struct Explained {
   const Experiment& experiment;
   const Plan& plan;
   std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
-  FusedQuestion fused = {};      // with the same groups
+  FusedQuestion fused = {};     // with the same groups
   planners::AsRun as_run = {};  // of the framework that alternatives are for; empty: of any
 };
 

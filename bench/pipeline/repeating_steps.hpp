@@ -5,8 +5,8 @@
 #include <string>
 
 #include "models/results/result.hpp"
-#include "planners/task/planner.hpp"
 #include "planners/steps/step_prediction.hpp"
+#include "planners/task/planner.hpp"
 
 namespace dovetail::bench {
 

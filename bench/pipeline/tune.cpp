@@ -93,7 +93,7 @@ class Tuner {
     }
     set_ties(tuning.best);
     if (tuning.explanation && tuning.explanation->next) tuning.explanation->next->tied = tuning.best[1].tied;
-    set_proof(tuning, start);
+    set_proof(tuning, best, start);
     if (framework_ && !best.empty()) set_framework(tuning, best.front(), systems);
     return tuning;
   }
@@ -267,7 +267,11 @@ class Tuner {
       plan.tied = !surely_slower(plan.step, plan.range, best.front().step, best.front().range);
   }
 
-  void set_proof(Tuning& tuning, std::chrono::steady_clock::time_point start) const {
+  static TuningFloor described(const ParallelLayout& layout, const planners::LayoutFloor& floor) {
+    return {layout.groups, layout.micro_batch, floor.time, floor.layers, floor.again, floor.filling};
+  }
+
+  void set_proof(Tuning& tuning, const std::vector<LaidOutPlan>& best, std::chrono::steady_clock::time_point start) {
     const planners::LayoutSearchReport r = search_.report();
     tuning.proof = {r.layouts,
                     r.too_large,
@@ -278,6 +282,10 @@ class Tuner {
                     r.bound,
                     r.least,
                     Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count())};
+    tuning.proof.lowest = described(r.lowest, r.floor);
+    if (!best.empty())
+      if (const auto own = search_.floor_of(best.front().layout))
+        tuning.proof.own = described(best.front().layout, *own);
     if (!tuning.best.empty() || question_.experiment.cluster.network) return;
     if (const std::optional<int> nodes = enough_nodes(question_.experiment, request_, limit_))
       tuning.proof.enough_gpus = *nodes * question_.experiment.cluster.gpus_per_node;

@@ -6,6 +6,7 @@
 
 #include "models/base/last_ones.hpp"
 #include "models/question/drawn_choices.hpp"
+#include "models/question/volumes.hpp"
 #include "models/schedule/lowering.hpp"
 
 namespace dovetail {
@@ -46,29 +47,67 @@ int TokenCopies::member(int rank, int place) const {
   return rank / block * block + rank % group_.stride + place * group_.stride;
 }
 
-// Ranks and nodes with equal loads are not told apart: each counts as their mean.
-TokenCopies::Tokens TokenCopies::count(const Draw& draw) {
+// Counts for each of these chunks, in one pass over the choices.
+std::vector<TokenCopies::Tokens> TokenCopies::count_all(const Draw& draw, const std::vector<RowRange>& chunks) {
+  using Slots = std::tuple<Choices, int, int, std::int64_t>;
+  thread_local LastOnes<Slots, std::vector<std::int32_t>, 4> found;
   const std::vector<std::int32_t>& experts = *draw.choices;
-  const std::vector<std::int32_t> slots = slots_of(experts, draw.top_k, draw.experts, draw.capacity);
-  const int local = draw.experts / draw.group;
-  const auto top_k = static_cast<std::size_t>(draw.top_k);
-  Tokens counts;
-  std::vector<std::size_t> last_of_rank(static_cast<std::size_t>(draw.group)),
-      last_of_node(static_cast<std::size_t>(draw.group / draw.node));  // the token, from 1, that was counted last
-  counts.to_rank.resize(last_of_rank.size());
-  counts.to_node.resize(last_of_node.size());
-  const auto once = [](std::vector<std::size_t>& last, std::vector<double>& count, int at, std::size_t token) {
-    std::size_t& before = last[static_cast<std::size_t>(at)];
-    if (before != token) count[static_cast<std::size_t>(at)] += 1;
+  const std::vector<std::int32_t>& slots =
+      found.find_or({draw.choices, draw.top_k, draw.experts, draw.capacity},
+                    [&](const Slots&) { return slots_of(experts, draw.top_k, draw.experts, draw.capacity); });
+  const auto ranks = static_cast<std::size_t>(draw.group), node_ranks = static_cast<std::size_t>(draw.node);
+  const std::size_t nodes = ranks / node_ranks, top_k = static_cast<std::size_t>(draw.top_k);
+  const std::size_t local = static_cast<std::size_t>(draw.experts) / ranks;
+  std::vector<std::size_t> chunk_of(static_cast<std::size_t>(draw.capacity), chunks.size());  // by slot
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+    std::fill(chunk_of.begin() + chunks[i].first, chunk_of.begin() + chunks[i].last, i);
+  std::vector<Tokens> counts(chunks.size(), {std::vector<double>(ranks), std::vector<double>(nodes), 0});
+  // The token, from 1, that was counted last.
+  std::vector<std::size_t> last_of_rank(chunks.size() * ranks), last_of_node(chunks.size() * nodes);
+  const auto once = [](std::size_t& before, double& count, std::size_t token) {
+    if (before != token) count += 1;
     before = token;
   };
   for (std::size_t i = 0; i < experts.size(); ++i) {
-    if (slots[i] < draw.rows.first || slots[i] >= draw.rows.last) continue;
-    const int owner = experts[i] / local;
-    once(last_of_rank, counts.to_rank, owner, i / top_k + 1);
-    once(last_of_node, counts.to_node, owner / draw.node, i / top_k + 1);
-    counts.choices += 1;
+    if (slots[i] < 0) continue;
+    const std::size_t chunk = chunk_of[static_cast<std::size_t>(slots[i])];
+    if (chunk == chunks.size()) continue;
+    const std::size_t rank = static_cast<std::size_t>(experts[i]) / local, node = rank / node_ranks;
+    once(last_of_rank[chunk * ranks + rank], counts[chunk].to_rank[rank], i / top_k + 1);
+    once(last_of_node[chunk * nodes + node], counts[chunk].to_node[node], i / top_k + 1);
+    counts[chunk].choices += 1;
   }
+  return counts;
+}
+
+namespace {
+
+constexpr int most_chunks = 64;  // that are counted together
+
+// All chunks of the capacity of which `rows` are one; else these alone.
+std::vector<RowRange> with_other_chunks(RowRange rows, std::int64_t capacity) {
+  for (int degree = 1; degree <= std::min<std::int64_t>(most_chunks, capacity); ++degree) {
+    const auto at = static_cast<int>((rows.first * degree + capacity - 1) / capacity);
+    if (at >= degree || chunk_rows(capacity, degree, at) != rows) continue;
+    std::vector<RowRange> chunks;
+    for (int i = 0; i < degree; ++i) chunks.push_back(chunk_rows(capacity, degree, i));
+    return chunks;
+  }
+  return {rows};
+}
+
+}  // namespace
+
+// A plan that asks for one chunk asks for the others too. Ranks and nodes with equal loads are not told apart: each
+// counts as their mean.
+TokenCopies::Tokens TokenCopies::count(const Draw& draw) {
+  const std::vector<RowRange> chunks = with_other_chunks(draw.rows, draw.capacity);
+  Draw first = draw;
+  first.rows = chunks.front();
+  thread_local LastOnes<std::pair<Draw, std::size_t>, std::vector<Tokens>, 32> counted;  // by first chunk and number
+  const std::vector<Tokens>& of_chunks =
+      counted.find_or({first, chunks.size()}, [&](const auto&) { return count_all(draw, chunks); });
+  Tokens counts = of_chunks[static_cast<std::size_t>(std::ranges::find(chunks, draw.rows) - chunks.begin())];
   if (draw.uniform) {
     take_mean(counts.to_rank);
     take_mean(counts.to_node);

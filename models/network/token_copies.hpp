@@ -65,6 +65,7 @@ class TokenCopies {
   };
   Draw draw_of(const StepPlace& place, int rank) const;
   static Tokens count(const Draw& draw);
+  static std::vector<Tokens> count_all(const Draw& draw, const std::vector<RowRange>& chunks);
   Load largest_of_all(const Op& op) const;
   int place(int rank) const { return rank / group_.stride % group_.size; }
   int member(int rank, int place) const;

@@ -45,6 +45,16 @@ struct Confirmation {
   std::vector<std::string> refused;  // plans that could not be confirmed, each with its reason
 };
 
+// The least that any plan takes on a layout.
+struct TuningFloor {
+  Parallelism groups;
+  int micro_batch = 1;
+  Seconds step;
+  // The parts of that on the stage that needs most: its layers, what they compute again to fit the memory, and the wait
+  // for the stages before it.
+  Seconds layers, again, filling;
+};
+
 // How the search went.
 struct TuningProof {
   long layouts = 0;                     // that divide GPUs, batch, heads, experts and hidden sizes
@@ -57,6 +67,8 @@ struct TuningProof {
   Bytes least;                          // that any of the layouts that were looked at holds
   Seconds time;                         // of the search
   std::optional<int> enough_gpus = {};  // where nothing fits: of so many a layout holds no more than the limit
+  TuningFloor lowest = {};              // of all layouts that may fit: the bound
+  std::optional<TuningFloor> own = {};  // of the best plan's layout
 };
 
 // A value of the best plan of all that a framework cannot have.

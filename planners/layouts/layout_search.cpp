@@ -21,6 +21,7 @@ LayoutSearch::LayoutSearch(LayoutQuestion question) : plans_(std::move(question)
 void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
   if (!promising_.empty()) return;
   const LayoutQuestion& asked = plans_.question();
+  floors_.emplace(LayoutFloors(asked.experiment, base_, asked.hold, asked.limit, asked.steps->stage_costs()));
   std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
   const auto groups = [](const Parallelism& p) { return std::tuple(p.pp, p.mp, p.dp, p.ep, p.esp); };
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -43,11 +44,10 @@ void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
       full = layout.groups;
       continue;
     }
-    floors_.push_back(found->estimate.floor);
+    floors_->add(layout, found->plan);
     if (plans_.fits(*found)) promising_.push_back({layout, found->estimate.time});
   }
   std::ranges::stable_sort(promising_, {}, &Promising::time);
-  if (!floors_.empty()) report_.bound = std::ranges::min(floors_);
 }
 
 // A layout's best arrangement, of all that the systems and other plans have. Remembers what each system would do with
@@ -106,8 +106,12 @@ std::vector<LaidOutPlan> LayoutSearch::best(const SearchStart& start, std::size_
   std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
   if (!found.empty()) plan_whole(found.front());
   found.resize(std::min(found.size(), count));
-  if (!found.empty())
-    report_.slower = std::ranges::count_if(floors_, [&](Seconds floor) { return floor >= found[0].time; });
+  if (const FlooredLayout* lowest = floors_->lowest()) {
+    report_.lowest = lowest->layout;
+    report_.floor = lowest->floor;
+    report_.bound = lowest->floor.time;
+  }
+  if (!found.empty()) report_.slower = floors_->slower_than(found[0].time);
   return found;
 }
 

@@ -11,21 +11,24 @@
 #include <string_view>
 #include <vector>
 
+#include "planners/layouts/floor_search.hpp"
 #include "planners/layouts/knob_climb.hpp"
 #include "planners/layouts/layout_plans.hpp"
 
 namespace dovetail::planners {
 
 struct LayoutSearchReport {
-  long layouts = 0;     // that divide everything
-  long too_large = 0;   // of those, by the least that they hold
-  long estimated = 0;   // plans on layouts
-  long looked_at = 0;   // kinds of stages that were built for that
-  long slower = 0;      // layouts that the bound rules out, now that the best is known
-  long predicted = 0;   // whole steps
-  Bytes least;          // no layout holds less, whatever is recomputed
-  std::string refusal;  // the first reason why a plan could not be built on a layout
-  Seconds bound;        // no plan of any layout that fits takes less
+  long layouts = 0;       // that divide everything
+  long too_large = 0;     // of those, by the least that they hold
+  long estimated = 0;     // plans on layouts
+  long looked_at = 0;     // kinds of stages that were built for that
+  long slower = 0;        // layouts that the bound rules out, now that the best is known
+  long predicted = 0;     // whole steps
+  Bytes least;            // no layout holds less, whatever is recomputed
+  std::string refusal;    // the first reason why a plan could not be built on a layout
+  Seconds bound;          // no plan of any layout that fits takes less
+  ParallelLayout lowest;  // whose floor that is
+  LayoutFloor floor;
 };
 
 // The parts of a search, in order.
@@ -50,6 +53,9 @@ class LayoutSearch {
   std::optional<LaidOutPlan> best_of(const System& system);
   // The same on one layout.
   std::optional<LaidOutPlan> best_of(const System& system, const ParallelLayout& layout);
+
+  // The floor of one of the layouts that may fit. best() comes first.
+  std::optional<LayoutFloor> floor_of(const ParallelLayout& layout) { return floors_->of(layout); }
 
   // Whether a plan answers the question as it was asked. Padded messages train the same tokens only where each expert
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
@@ -91,9 +97,9 @@ class LayoutSearch {
   KnobClimb climb_{plans_};
   Plan base_ = plans_.held(Plan());  // that layouts are looked at with
   LayoutSearchReport report_;
-  std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
-  std::vector<Seconds> floors_;       // of all that are not too large
-  std::vector<Arranged> arranged_;    // each system's best on each of the most promising
+  std::vector<Promising> promising_;   // layouts that fit with the search's own plan, the fastest first
+  std::optional<FloorSearch> floors_;  // of all layouts that are not too large
+  std::vector<Arranged> arranged_;     // each system's best on each of the most promising
 };
 
 }  // namespace dovetail::planners

@@ -11,53 +11,16 @@
 #include "models/price/collective_price.hpp"
 #include "models/price/kernel_price.hpp"
 #include "models/price/price.hpp"
-#include "models/question/capacity.hpp"
 #include "models/question/parameters.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "planners/steps/held_over.hpp"
+#include "planners/steps/one_stage.hpp"
 
 namespace dovetail::planners {
 namespace {
-
-// One stage by itself. Its groups lie as in the whole cluster where its ranks are whole nodes or part of one, and
-// nearly so elsewhere. A described network counts where whole steps are predicted.
-Experiment stage_alone(Experiment e) {
-  const int ranks = e.parallelism.stage_ranks();
-  int nodes = (ranks + e.cluster.gpus_per_node - 1) / e.cluster.gpus_per_node;
-  while (ranks % nodes != 0) ++nodes;
-  e.cluster.nodes = nodes;
-  e.cluster.nics_per_node = std::max(1, e.cluster.nics_per_node * (ranks / nodes) / e.cluster.gpus_per_node);
-  e.cluster.gpus_per_node = ranks / nodes;
-  e.cluster.network.reset();
-  e.parallelism.pipeline_layout.clear();
-  e.parallelism.pp = 1;
-  return e;
-}
-
-// So many layers of each kind.
-struct Layers {
-  int dense = 0, moe = 0, predictions = 0;
-};
-Experiment of_layers(Experiment e, Layers layers) {
-  e.model.first_dense = layers.dense;
-  e.model.moe_every = 1;
-  e.workload.layers = layers.dense + layers.moe;
-  e.model.layers = std::max(e.workload.layers, 1);
-  e.workload.mtp_layers = layers.predictions;
-  resolve_capacity(e);
-  return e;
-}
-
-Plan of_one_stage(Plan plan) {
-  copy_knobs(KnobClass::Pipeline, Plan{}, plan);
-  plan.backward_degrees.clear();
-  plan.gradient_slices.clear();
-  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;  // nearest without slices
-  return plan;
-}
 
 // The plan whose passes only compute and exchange rows. Gradients are reduced and weights gathered once in a step,
 // beside the passes of one micro-batch.
@@ -234,11 +197,6 @@ Seconds hop_of(const Experiment& e) {
   const GroupPlace place = place_of(e.parallelism, GroupKind::Pp, e.cluster);
   const ResourceTime time = find_cost(*e.calibration, Collective::Send, place).of(rows);
   return time.fixed + time.busy;
-}
-
-std::vector<std::int64_t> layout_key(const Experiment& e) {
-  const Parallelism& p = e.parallelism;
-  return {p.pp, p.mp, p.dp, p.ep, p.esp, p.edp, p.token_repeats(), e.workload.batch};
 }
 
 std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan) {

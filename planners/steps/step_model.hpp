@@ -51,6 +51,7 @@ class StepModel {
   void forget_last() { last_.reset(); }  // frees its memory
 
   long estimated() const { return estimated_; }
+  StageCostTable& stage_costs() { return costs_; }
   long looked_at() const { return costs_.looked_at(); }  // kinds of stages that were built for estimates
   long predicted() const { return predicted_; }
   // The first reason why a plan that was to be estimated could not be built; empty: all could.

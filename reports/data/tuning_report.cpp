@@ -93,10 +93,26 @@ Json framework_json(const ForFramework& framework, Bytes memory) {
           {"seconds", number(framework.time)}};
 }
 
+Json floor_json(const TuningFloor& floor) {
+  return {{"parallelism", dovetail::to_json(floor.groups)},
+          {"micro_batch", floor.micro_batch},
+          {"step_s", number(floor.step)},
+          {"layers_s", number(floor.layers)},
+          {"again_s", number(floor.again)},
+          {"filling_s", number(floor.filling)}};
+}
+
 Json proof_json(const TuningProof& p) {
-  return {{"layouts", p.layouts},       {"too_large", p.too_large}, {"slower", p.slower},
-          {"estimated", p.estimated},   {"stages", p.stages},       {"predicted", p.predicted},
-          {"bound_s", number(p.bound)}, {"seconds", number(p.time)}};
+  return {{"layouts", p.layouts},
+          {"too_large", p.too_large},
+          {"slower", p.slower},
+          {"estimated", p.estimated},
+          {"stages", p.stages},
+          {"predicted", p.predicted},
+          {"bound_s", number(p.bound)},
+          {"seconds", number(p.time)},
+          {"lowest", floor_json(p.lowest)},
+          {"own", p.own ? floor_json(*p.own) : Json(nullptr)}};
 }
 
 constexpr const char* columns =

@@ -270,10 +270,14 @@ TuningTable curve_table(const TuningCurve& curve) {
   return table;
 }
 
+std::string share_text(double share) {
+  return fmt::format("{:.2g} %", 100 * share);
+}
+
 std::string bound_text(const Tuning& tuning) {
   const Seconds bound = tuning.proof.bound;
-  return fmt::format("no plan of any layout takes less than {}, which is {:.2g} % below the best", duration(bound),
-                     100 * (1 - bound / tuning.best.front().step));
+  return fmt::format("no plan of any layout takes less than {}, which is {} below the best", duration(bound),
+                     share_text(1 - bound / tuning.best.front().step));
 }
 
 std::string brief_proof(const Tuning& tuning) {
@@ -294,6 +298,30 @@ void write(std::ostream& out, const TuningTable& content, bool colour, bool verb
   for (const std::string& remark : content.remarks) out << wrapped(remark, width(verbose), 2) << '\n';
 }
 
+std::string shares_of(const TuningFloor& floor, Seconds step) {
+  std::string text = fmt::format("{} for layers", share_text(floor.layers / step));
+  if (floor.again > Seconds(0)) text += fmt::format(", {} for what is computed again", share_text(floor.again / step));
+  if (floor.filling > Seconds(0))
+    text += fmt::format(", {} for filling the pipeline", share_text(floor.filling / step));
+  return text;
+}
+
+// Says what lies between the best plan and the bound.
+std::string gap_text(const Tuning& tuning) {
+  const TuningProof& p = tuning.proof;
+  const TunedPlan& best = tuning.best.front();
+  if (!p.own || p.own->step <= Seconds(0)) return "";
+  const Throughput& t = best.throughput;
+  std::string text = fmt::format(
+      ". Of the best step {} is exposed communication and {} is waiting; the floor of its own layout, {} of the step, "
+      "has {}",
+      share_text(t.exposed), share_text(t.waiting), share_text(p.own->step / best.step), shares_of(*p.own, best.step));
+  if (p.bound >= p.own->step) return text;
+  const Parallelism& g = p.lowest.groups;
+  return text + fmt::format("; the bound is the floor of pp {}, mp {}, dp {}, ep {}, esp {}, micro-batch {}, with {}",
+                            g.pp, g.mp, g.dp, g.ep, g.esp, p.lowest.micro_batch, shares_of(p.lowest, best.step));
+}
+
 }  // namespace
 
 std::string proof_line(const Tuning& tuning) {
@@ -309,8 +337,8 @@ std::string proof_line(const Tuning& tuning) {
                                               : "");
   return memory + fmt::format(
                       "; {} plans on the others were estimated from {} kinds of stages, and {} whole steps predicted; "
-                      "computing alone rules out {} layouts, and {}",
-                      p.estimated, p.stages, p.predicted, p.slower, bound_text(tuning));
+                      "floors rule out {} layouts, and {}{}",
+                      p.estimated, p.stages, p.predicted, p.slower, bound_text(tuning), gap_text(tuning));
 }
 
 std::vector<TuningTable> tuning_tables(const Tuning& tuning, bool verbose) {

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planners/layouts/layout_floor.hpp"
+
+#include <algorithm>
+
+#include "models/question/stage_layout.hpp"
+#include "planners/task/contest.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+// The layers of a virtual stage.
+struct VirtualStage {
+  int dense = 0, moe = 0, predictions = 0;
+  bool first = false, last = false;
+};
+
+// A layout whose micro-batches pass its stages so many times.
+class LapsOfLayout {
+ public:
+  LapsOfLayout(const Experiment& e, int laps, int micro_batches, const StageCosts& costs, const StageFloor* floor,
+               Seconds hop)
+      : e_(e),
+        stages_(e.parallelism.pp),
+        laps_(laps),
+        micro_batches_(micro_batches),
+        costs_(costs),
+        floor_(floor),
+        hop_(hop) {
+    const StageLayout layout(e.workload.layers, e.parallelism, laps);
+    for (int v = 0; v < layout.virtual_stages(); ++v) {
+      VirtualStage& chunk = chunks_.emplace_back();
+      for (int layer = layout.run(v).first; layer < layout.run(v).last; ++layer)
+        ++(e.model.is_moe(layer) ? chunk.moe : chunk.dense);
+    }
+    chunks_.front().first = chunks_.back().last = true;
+    chunks_.back().predictions = e.workload.mtp_layers;
+  }
+
+  // The least of all ways that may fit; `time` is no_time where none does.
+  LayoutFloor least(Bytes limit) const {
+    const std::size_t ways = floor_ == nullptr ? 1 : floor_->ways.size();
+    LayoutFloor best{no_time, {}, {}, {}};
+    for (std::size_t way = 0; way < ways; ++way) {
+      const LayoutFloor floor = of(way);
+      if (floor.time < best.time && (floor_ == nullptr || floor_->moe.held.empty() || fits(way, limit))) best = floor;
+      if (way == 0 && best.time < no_time) break;  // every other way takes longer
+    }
+    return best;
+  }
+
+ private:
+  const VirtualStage& chunk(int stage, int lap) const {
+    return chunks_[static_cast<std::size_t>(lap) * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage)];
+  }
+
+  Seconds again(const VirtualStage& c, std::size_t way) const {
+    if (floor_ == nullptr || floor_->moe.held.empty()) return {};
+    return c.dense * floor_->dense.again[way] + (c.moe + c.predictions) * floor_->moe.again[way];
+  }
+
+  Seconds passes(const VirtualStage& c) const {
+    Seconds least = c.dense * costs_.dense.compute + c.moe * costs_.moe.compute;
+    if (floor_ != nullptr) {
+      const Seconds border = c.dense > 0 ? floor_->dense.at_border : Seconds(0);
+      least = std::max(least, c.dense * floor_->dense.passes - border + c.moe * floor_->moe.passes);
+    }
+    if (c.first) least += costs_.first.compute;
+    if (!c.last) return least;
+    if (floor_ == nullptr) return least + costs_.last.compute;
+    return least + std::max(costs_.last.compute, floor_->head + c.predictions * floor_->moe.passes);
+  }
+
+  LayoutFloor of(std::size_t way) const {
+    LayoutFloor floor;
+    const int hops = e_.workload.phases == Phases::Training ? 2 : 1;
+    Seconds before, copied;
+    for (int s = 0; s < stages_; ++s) {
+      Seconds layers, more, copies;
+      for (int lap = 0; lap < laps_; ++lap) {
+        const VirtualStage& c = chunk(s, lap);
+        layers += passes(c);
+        more += again(c, way);
+        if (floor_ != nullptr && !floor_->moe.held.empty()) copies += c.moe * floor_->moe.copied[way];
+      }
+      copied = std::max(copied, micro_batches_ * copies);
+      const Seconds time = before + micro_batches_ * (layers + more);
+      if (time > floor.time) floor = {time, micro_batches_ * layers, micro_batches_ * more, before};
+      before += passes(chunk(s, 0)) + again(chunk(s, 0), way) + hops * hop_;
+    }
+    floor.time = std::max(floor.time, copied);
+    return floor;
+  }
+
+  // Units that begin before the first backward pass, by lap; see builder::stage_order().
+  std::vector<int> under_way(int stage) const {
+    std::vector<int> units(static_cast<std::size_t>(laps_));
+    if (e_.workload.phases != Phases::Training) return units;
+    const int later = stages_ - 1 - stage, all = micro_batches_ * laps_;
+    const int ahead = laps_ == 1 ? later : 2 * later + (laps_ - 1) * stages_;
+    for (int i = 0; i < std::min(all, ahead + 1); ++i)
+      ++units[static_cast<std::size_t>(i % (stages_ * laps_) / stages_ % laps_)];
+    return units;
+  }
+
+  // By the layer that the first backward pass on the stage reaches first.
+  Bytes made_again(int stage, std::size_t way) const {
+    const VirtualStage& c = chunk(stage, laps_ - 1);
+    if (c.moe == 0) return c.dense > 0 ? floor_->dense.made_again[way] : Bytes(0);
+    return c.dense == 0 ? floor_->moe.made_again[way]
+                        : std::min(floor_->dense.made_again[way], floor_->moe.made_again[way]);
+  }
+
+  bool fits(std::size_t way, Bytes limit) const {
+    for (int s = 0; s < stages_; ++s) {
+      const std::vector<int> units = under_way(s);
+      Bytes held;
+      for (int lap = 0; lap < laps_; ++lap) {
+        const VirtualStage& c = chunk(s, lap);
+        held += c.dense * costs_.dense.persistent + c.moe * costs_.moe.persistent;
+        if (c.first) held += costs_.first.persistent;
+        if (c.last) held += costs_.last.persistent;
+        held +=
+            units[static_cast<std::size_t>(lap)] * (c.dense * floor_->dense.held[way] + c.moe * floor_->moe.held[way]);
+      }
+      const bool last = s == stages_ - 1;
+      if (e_.workload.phases == Phases::Training)
+        held += std::max(made_again(s, way), last ? floor_->head_rows : Bytes(0));
+      if (held > limit) return false;
+    }
+    return true;
+  }
+
+  const Experiment& e_;
+  const int stages_, laps_, micro_batches_;
+  const StageCosts& costs_;
+  const StageFloor* const floor_;  // null: only what is computed at the best rates is known
+  const Seconds hop_;
+  std::vector<VirtualStage> chunks_;
+};
+
+// The most laps that any plan on the layout has.
+int most_laps_of(const Experiment& e, int micro_batches, const Plan& plan) {
+  const int pp = e.parallelism.pp;
+  if (!e.parallelism.pipeline_layout.empty()) return plan.virtual_stages;
+  return pp == 1 || micro_batches % pp != 0 ? 1 : e.workload.layers / pp;
+}
+
+}  // namespace
+
+LayoutFloors::LayoutFloors(const Experiment& experiment, const Plan& base, const StageFloors::Hold& hold, Bytes limit,
+                           StageCostTable& costs)
+    : experiment_(experiment), limit_(limit), costs_(costs), stages_(experiment, base, hold) {}
+
+LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail) {
+  const Experiment e = with_layout(experiment_, layout);
+  Experiment micro_batch = e;
+  micro_batch.workload.batch = layout.micro_batch;
+  const StageCosts& costs = costs_.of(e, plan);
+  const Seconds hop = costs_.hop(e, plan);
+  const StageFloor* const floor = stages_.of(micro_batch, detail);
+  const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
+  LayoutFloor best{no_time, {}, {}, {}};
+  for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps) {
+    const LayoutFloor least = LapsOfLayout(e, laps, layout.micro_batches, costs, floor, hop).least(limit_);
+    if (least.time < best.time) best = least;
+  }
+  return best;
+}
+
+}  // namespace dovetail::planners
