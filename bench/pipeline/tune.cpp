@@ -127,7 +127,7 @@ class Tuner {
   }
 
   // Throws InputError where nothing could be built at all, which memory has no part in.
-  void require_plans() const {
+  void require_plans() {
     const planners::LayoutSearchReport r = search_.report();
     if (r.layouts == 0)
       throw InputError(

@@ -18,11 +18,12 @@ void FloorSearch::look(FlooredLayout& layout, FloorDetail detail) {
 }
 
 void FloorSearch::add(const ParallelLayout& layout, const Plan& plan) {
-  look(all_.emplace_back(FlooredLayout{layout, plan}), FloorDetail::Rates);
+  all_.push_back({layout, plan});
 }
 
 const FlooredLayout* FloorSearch::lowest() {
   if (all_.empty()) return nullptr;
+  for (; seen_ < all_.size(); ++seen_) look(all_[seen_], FloorDetail::Rates);
   auto lowest = std::ranges::min_element(all_, {}, time_of);
   while (lowest->detail != FloorDetail::Whole) {
     look(*lowest, next(lowest->detail));

@@ -20,13 +20,13 @@ class FloorSearch {
  public:
   explicit FloorSearch(LayoutFloors floors) : floors_(std::move(floors)) {}
 
-  void add(const ParallelLayout& layout, const Plan& plan);
+  void add(const ParallelLayout& layout, const Plan& plan);  // looks at nothing yet
 
   // The layout with the least floor, which is looked at whole; null: there is none. It looks at the layout that has the
   // least so far more closely, until nothing more is to be seen there.
   const FlooredLayout* lowest();
 
-  // Layouts whose floors are no less, as far as they have been looked at.
+  // Layouts whose floors are no less, as far as lowest() has looked at them.
   long slower_than(Seconds time) const;
 
   // The floor of a layout that was added, looked at whole.
@@ -37,6 +37,7 @@ class FloorSearch {
 
   LayoutFloors floors_;
   std::vector<FlooredLayout> all_;
+  std::size_t seen_ = 0;  // of these, looked at
 };
 
 }  // namespace dovetail::planners

@@ -106,13 +106,23 @@ std::vector<LaidOutPlan> LayoutSearch::best(const SearchStart& start, std::size_
   std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
   if (!found.empty()) plan_whole(found.front());
   found.resize(std::min(found.size(), count));
-  if (const FlooredLayout* lowest = floors_->lowest()) {
+  if (!found.empty()) best_time_ = found[0].time;
+  return found;
+}
+
+LayoutSearchReport LayoutSearch::report() {
+  const StepModel& steps = *plans_.question().steps;
+  report_.estimated = steps.estimated();
+  report_.looked_at = steps.looked_at();
+  report_.predicted = steps.predicted();
+  report_.refusal = steps.first_refusal();
+  if (const FlooredLayout* lowest = floors_ ? floors_->lowest() : nullptr) {
     report_.lowest = lowest->layout;
     report_.floor = lowest->floor;
     report_.bound = lowest->floor.time;
+    if (best_time_) report_.slower = floors_->slower_than(*best_time_);
   }
-  if (!found.empty()) report_.slower = floors_->slower_than(found[0].time);
-  return found;
+  return report_;
 }
 
 // So many, and all of a small question.

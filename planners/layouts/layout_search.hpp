@@ -61,15 +61,8 @@ class LayoutSearch {
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
   bool may_be_answer(const Plan& plan) const { return plan.pad_messages == base_.pad_messages; }
 
-  LayoutSearchReport report() const {
-    LayoutSearchReport report = report_;
-    const StepModel& steps = *plans_.question().steps;
-    report.estimated = steps.estimated();
-    report.looked_at = steps.looked_at();
-    report.predicted = steps.predicted();
-    report.refusal = steps.first_refusal();
-    return report;
-  }
+  // What best() looked at, and the bound, which is looked for now.
+  LayoutSearchReport report();
 
  private:
   struct Arranged {
@@ -97,6 +90,7 @@ class LayoutSearch {
   KnobClimb climb_{plans_};
   Plan base_ = plans_.held(Plan());  // that layouts are looked at with
   LayoutSearchReport report_;
+  std::optional<Seconds> best_time_;
   std::vector<Promising> promising_;   // layouts that fit with the search's own plan, the fastest first
   std::optional<FloorSearch> floors_;  // of all layouts that are not too large
   std::vector<Arranged> arranged_;     // each system's best on each of the most promising
