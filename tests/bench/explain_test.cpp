@@ -75,7 +75,8 @@ TEST_CASE("explain: a step that repeats itself is told by few of its micro-batch
   options.request.cluster = "dgx-h100";
   options.request.nodes = 1;
   options.request.model = "qwen3-30b-a3b";
-  options.request.set = {"workload.layers=4", "workload.batch=48", "plan.micro_batches=48", "parallelism.pp=2"};
+  options.request.set = {"workload.layers=4", "workload.batch=48", "plan.micro_batches=48",
+                         "parallelism.pp=2",  "parallelism.dp=4",  "parallelism.ep=4"};
   options.systems = {"megatron_lm"};
   const Question question = load_question(options);
   const Experiment& e = question.experiment;
