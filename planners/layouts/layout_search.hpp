@@ -61,7 +61,7 @@ class LayoutSearch {
   // takes equally many, so they are an answer if the user has set them; systems that pad have rows of their own.
   bool may_be_answer(const Plan& plan) const { return plan.pad_messages == base_.pad_messages; }
 
-  // What best() looked at, and the bound, which is looked for now.
+  // Tells what best() looked at, and the bound, which is looked for now.
   LayoutSearchReport report();
 
  private:

@@ -276,8 +276,8 @@ std::string share_text(double share) {
 
 std::string bound_text(const Tuning& tuning) {
   const Seconds bound = tuning.proof.bound;
-  return fmt::format("no plan of any layout in up to 8 chunks takes less than {}, which is {} below the best", duration(bound),
-                     share_text(1 - bound / tuning.best.front().step));
+  return fmt::format("no plan of any layout in up to 8 chunks takes less than {}, which is {} below the best",
+                     duration(bound), share_text(1 - bound / tuning.best.front().step));
 }
 
 std::string brief_proof(const Tuning& tuning) {
