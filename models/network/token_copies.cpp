@@ -59,8 +59,8 @@ std::vector<TokenCopies::Tokens> TokenCopies::count_all(const Draw& draw, const 
   const std::size_t nodes = ranks / node_ranks, top_k = static_cast<std::size_t>(draw.top_k);
   const std::size_t local = static_cast<std::size_t>(draw.experts) / ranks;
   std::vector<std::size_t> chunk_of(static_cast<std::size_t>(draw.capacity), chunks.size());  // by slot
-  for (std::size_t i = 0; i < chunks.size(); ++i)
-    std::fill(chunk_of.begin() + chunks[i].first, chunk_of.begin() + chunks[i].last, i);
+  const auto slot = [&](std::int64_t row) { return chunk_of.begin() + std::min(row, draw.capacity); };
+  for (std::size_t i = 0; i < chunks.size(); ++i) std::fill(slot(chunks[i].first), slot(chunks[i].last), i);
   std::vector<Tokens> counts(chunks.size(), {std::vector<double>(ranks), std::vector<double>(nodes), 0});
   // The token, from 1, that was counted last.
   std::vector<std::size_t> last_of_rank(chunks.size() * ranks), last_of_node(chunks.size() * nodes);
