@@ -156,7 +156,7 @@ TuneOptions with_its_costs(TuneOptions options) {
 
 ForOneFramework::ForOneFramework(Framework framework, const Experiment& experiment, planners::LayoutRequest request,
                                  std::function<void(Plan&)> fixed)
-    : framework_(framework), experiment_(experiment), request_(std::move(request)), fixed_(std::move(fixed)) {
+    : framework_(framework), experiment_(experiment), request_(request), fixed_(std::move(fixed)) {
   const FrameworkFlags flags = reports::flags_for(framework, experiment, Plan());
   name_ = flags.framework;
   checked_ = flags.checked;

@@ -16,7 +16,7 @@ class Shared {
   Shared(T value) : value_(std::make_shared<T>(std::move(value))) {}  // NOLINT(google-explicit-constructor)
   template <class Value>
   requires(!std::same_as<std::remove_cvref_t<Value>, Shared> && std::convertible_to<Value, T>)
-      Shared(Value&& value)  // NOLINT(google-explicit-constructor)
+      Shared(Value&& value)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
       : value_(std::make_shared<T>(std::forward<Value>(value))) {}
 
   const T& operator*() const {

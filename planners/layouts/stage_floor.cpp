@@ -43,7 +43,7 @@ class Ways {
     std::array<OfTensors, layer_kinds> saved;
   };
 
-  std::optional<LayerLook> look(Plan plan) const {
+  std::optional<LayerLook> look(const Plan& plan) const {
     const std::optional<Plan> built = variants_.legal(plan);
     if (!built || built->recompute != plan.recompute || built->restore != plan.restore) return std::nullopt;
     return looking_.at(*built);
@@ -183,9 +183,9 @@ Experiment smallest_stage(Experiment e) {
   Parallelism& p = e.parallelism;
   const int ranks = p.stage_ranks(), node = e.cluster.gpus_per_node;
   if (ranks > node && ranks % node == 0) {
-    const int least = std::lcm(std::lcm(node, p.mp), p.ep * p.esp);
+    const int replica = std::max(1, p.ep * p.esp), least = std::lcm(std::lcm(node, p.mp), replica);
     p.dp = least / p.mp;
-    p.edp = least / (p.ep * p.esp);
+    p.edp = least / replica;
   }
   return stage_alone(e);
 }

@@ -163,7 +163,7 @@ Json timelines_json(const std::vector<SystemResult>& results, bool tagged) {
   Json list = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!has_one(results[i])) continue;
-    const DrawnOps drawn = drawn_ops(*results[i].schedule, left / to_come--);
+    const DrawnOps drawn = drawn_ops(*results[i].schedule, left / std::max(to_come--, std::size_t{1}));
     left -= std::min(left, drawn.ops.size());
     list.push_back(timeline_json(results[i], i, tagged, drawn));
   }
