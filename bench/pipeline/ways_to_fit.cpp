@@ -21,19 +21,11 @@ struct Attempt {
   Bytes peak;
 };
 
-// The plan without the parts that hold for the old experiment only.
-Plan without_slices(Plan plan) {
-  plan.backward_degrees.clear();
-  plan.gradient_slices.clear();
-  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
-  return plan;
-}
-
 class Fitting {
  public:
   Fitting(const Question& question, const Plan& plan)
       : question_(question),
-        plan_(without_slices(plan)),
+        plan_(planners::without_choices(plan)),
         limit_(question.experiment.cluster.device.memory),
         now_(planners::peak_memory(question.experiment, plan)) {}
 
