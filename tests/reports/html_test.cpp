@@ -92,7 +92,8 @@ TEST_CASE("a page of long steps has at most 10 MB, and says which micro-batches 
   const std::string html = page(report);
   keep("long.html", html);
   CHECK(html.size() < 10'000'000);
-  for (const auto& timeline : data_of(html)["timelines"]) {
+  const nlohmann::json data = data_of(html);
+  for (const auto& timeline : data["timelines"]) {
     CHECK_THAT(timeline["note"].get<std::string>(), Contains("Drawn are micro-batches 0 to ") && Contains("--trace"));
     std::set<int> drawn;
     for (const auto& micro_batch : timeline["micro_batch"]) drawn.insert(micro_batch.get<int>());
