@@ -11,8 +11,7 @@
 #include "models/base/json/json_reader.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/saved_format.hpp"
-#include "reports/data/json_report.hpp"
-#include "reports/data/tuning_report.hpp"
+#include "reports/answer/json_report.hpp"
 #include "reports/text/format.hpp"
 
 namespace dovetail::bench {

@@ -22,7 +22,6 @@
 #include "bench/pipeline/host_scale.hpp"
 #include "bench/pipeline/knob_text.hpp"
 #include "bench/pipeline/notes.hpp"
-#include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/step_ranges.hpp"
 #include "bench/pipeline/ways_to_fit.hpp"
@@ -33,7 +32,7 @@
 #include "planners/catalog/registry.hpp"
 #include "planners/task/analytic_evaluator.hpp"
 #include "reports/text/format.hpp"
-#include "reports/text/table.hpp"
+#include "reports/answer/table.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -129,11 +128,7 @@ Exit refuse(const Report& report, const Question& question) {
 }
 
 void write_plan(std::ostream& out, const Report& report, const Options& options, bool colour) {
-  const SystemResult& best = report.results.front();
-  if (!only_flags(options)) {
-    reports::write_table(out, report, colour, options.verbose);
-    out << fmt::format("\nplan of {}\n", best.system) << plan_text(best.plan, options.verbose);
-  }
+  if (!only_flags(options)) reports::write_table(out, report, colour, options.verbose);
   write_export(out, options, report);
 }
 

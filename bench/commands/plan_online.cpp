@@ -18,7 +18,6 @@
 #include "bench/pipeline/evaluators.hpp"
 #include "bench/pipeline/host_scale.hpp"
 #include "bench/pipeline/online.hpp"
-#include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
@@ -26,6 +25,7 @@
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/online_report.hpp"
+#include "reports/text/plan_text.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -200,7 +200,7 @@ class OnlinePlan {
                            out << choice_json(strategy).dump(2) << '\n';
                          else
                            out << strategy.name << '\n'
-                               << (options_.quiet ? "" : plan_text(strategy.plan, options_.verbose));
+                               << (options_.quiet ? "" : reports::plan_text(strategy.plan, options_.verbose));
                        }});
     return outputs;
   }

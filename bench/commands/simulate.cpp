@@ -18,7 +18,7 @@
 #include "models/base/errors.hpp"
 #include "models/results/add_figures.hpp"
 #include "reports/text/gantt_text.hpp"
-#include "reports/text/table.hpp"
+#include "reports/answer/table.hpp"
 #include "reports/text/text_table.hpp"
 #include "reports/text/window.hpp"
 
@@ -43,26 +43,6 @@ void write_timeline(std::ostream& out, const SystemResult& result) {
       << reports::gantt_text(*result.schedule, result.timeline, {.window = window});
 }
 
-void write_memory(std::ostream& out, const MemoryUse& memory) {
-  const auto gib = [](Bytes bytes) { return bytes / Bytes(1024.0 * 1024 * 1024); };
-  out << fmt::format(
-      "\nmemory of one GPU: {:.2f} GiB at the peak, {:.2f} of them weights, gradients and optimizer "
-      "states; {:.2f}\n  with addresses planned ahead",
-      gib(memory.peak), gib(memory.persistent), gib(memory.arena));
-  if (memory.pinned > Bytes(0)) out << fmt::format("; {:.2f} of pinned host memory", gib(memory.pinned));
-  out << '\n';
-}
-
-void write_network(std::ostream& out, const SystemResult& result, bool colour) {
-  if (result.network.empty()) return;
-  reports::TextTable table({"links", "number", "GB/s each", "GB in all", "utilisation %"});
-  for (const NetworkUse& use : result.network)
-    table.add({use.link, fmt::format("{:.0f}", use.links), fmt::format("{:.4g}", use.bandwidth.value() * 1e-9),
-               fmt::format("{:.3f}", use.bytes.value() * 1e-9),
-               fmt::format("{:.1f}", 100 * use.utilisation(result.metrics.makespan))});
-  out << '\n' << table.text(colour);
-}
-
 Exit simulate(const Options& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
@@ -79,8 +59,6 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour, options.verbose);
-    write_memory(out, report.results.front().memory);
-    write_network(out, report.results.front(), colour);
     if (options.verbose) write_timeline(out, report.results.front());
   });
   return Exit::Ok;

@@ -15,7 +15,6 @@
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/confirm.hpp"
 #include "bench/pipeline/export_flags.hpp"
-#include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/tune_curve.hpp"
 #include "exec/run/scale_down.hpp"
@@ -24,10 +23,9 @@
 #include "models/files/experiment_file.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "reports/data/tuning_report.hpp"
-#include "reports/page/tuning_page.hpp"
+#include "reports/answer/table.hpp"
+#include "reports/sections/proof_line.hpp"
 #include "reports/text/format.hpp"
-#include "reports/text/tuning_table.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -61,9 +59,9 @@ ranks. Every layout that divides the GPUs, the batch and the model takes part, w
 recomputing, ZeRO and the whole space of plans. Settings by --set parallelism.x=y and --set plan.x=y restrict them.
 capacity_factor is not searched, because it changes what is trained. Exit code 3 says that nothing fits the memory.)";
 
-Exit refuse(const Tuning& tuning) {
-  say(fmt::format("dovetail: no plan fits {} of each {}: {}\n", reports::bytes(tuning.limit),
-                  tuning.experiment.cluster.device.name, reports::proof_line(tuning)));
+Exit refuse(const Report& report) {
+  say(fmt::format("dovetail: no plan fits {} of each {}: {}\n", reports::bytes(report.tuning->limit),
+                  report.experiment.cluster.device.name, reports::proof_line(report)));
   return Exit::NoPlan;
 }
 
@@ -81,8 +79,8 @@ std::string from_anywhere(const std::string& name) {
 }
 
 // The winner as a file for --experiment of other commands: what the user has set, then groups, batch and plan.
-nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& options) {
-  const TunedPlan& best = tuning.best.front();
+nlohmann::ordered_json experiment_of(const Report& report, const Options& options) {
+  const SystemResult& best = report.results.front();
   ExperimentRequest request = options.request;
   for (std::string* name : {&request.cluster, &request.model, &request.calibration}) *name = from_anywhere(*name);
   std::erase_if(request.set, [](const std::string& set) {
@@ -91,11 +89,11 @@ nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& option
   });
   FilesRead files;
   nlohmann::ordered_json file = ExperimentFile(request, files).json().root();
-  file["nodes"] = tuning.experiment.cluster.nodes;
+  file["nodes"] = report.experiment.cluster.nodes;
   if (!file.contains("workload")) file["workload"] = nlohmann::ordered_json::object();
   for (const char* batch : {"global_batch", "micro_batch"}) file["workload"].erase(batch);
   file["workload"]["batch"] = best.micro_batch * best.plan.micro_batches;
-  file["workload"]["sequence"] = tuning.experiment.workload.sequence;
+  file["workload"]["sequence"] = report.experiment.workload.sequence;
   file["parallelism"] = to_json(best.groups);
   file["plan"] = to_json(best.plan);
   return file;
@@ -109,33 +107,26 @@ void say_what_is_not_saved(const std::string& save, const Options& options) {
                       options.request.as_written(set)));
 }
 
-void write_table(std::ostream& out, const Tuning& tuning, const Options& options, bool colour) {
-  if (!only_flags(options)) {
-    reports::write_tuning(out, tuning, colour, options.verbose);
-    out << "\nthe best plan\n" << plan_text(tuning.best.front().plan, options.verbose);
-  }
-  write_export(out, options, tuning);
+void write_text(std::ostream& out, const Report& report, const Options& options, bool colour) {
+  if (!only_flags(options)) reports::write_table(out, report, colour, options.verbose);
+  write_export(out, options, report);
 }
 
 Exit tune_several(const TuneOptions& options, const std::vector<TuneOptions>& choices,
                   const std::vector<std::string>& command_line) {
   FilesRead files;
   const Outputs outputs(options, files);
-  TuningCurve curve;
+  Report report;
   {
     ProgressLine progress("tune", static_cast<int>(choices.size()), options.talk());
-    curve = tune_curve(
+    report = tune_curve(
         choices, files, [&](std::string_view part, double share) { progress.begin(part, share); },
         [&] { progress.done(); });
   }
-  curve.provenance = provenance(command_line, files, options.seed);
-  Writers writers;
-  writers.table = [&](std::ostream& out, bool colour) { reports::write_tuning(out, curve, colour); };
-  writers.json = [&](std::ostream& out) { reports::write_json(out, curve); };
-  writers.csv = [&](std::ostream& out) { reports::write_csv(out, curve); };
-  writers.html = [&](std::ostream& out) { reports::write_html(out, curve); };
-  outputs.write(writers);
-  const bool any = std::ranges::any_of(curve.points, [](const TuningPoint& point) { return point.best.has_value(); });
+  report.provenance = provenance(command_line, files, options.seed);
+  outputs.write(report);
+  const bool any =
+      std::ranges::any_of(report.curve->points, [](const TuningPoint& point) { return point.best.has_value(); });
   return any ? Exit::Ok : Exit::NoPlan;
 }
 
@@ -144,6 +135,7 @@ void require_one(const TuneOptions& options, const std::string& save) {
   for (const auto& [given, option] : {std::pair{!save.empty(), "--save"},
                                       {options.explain, "--explain"},
                                       {!options.confirm.empty(), "--confirm"},
+                      {!options.trace.empty(), "--trace"},
                                       {options.framework.has_value(), "--export"}})
     if (given)
       throw InputError(fmt::format("{} is about one best plan; expected one cluster and one count of GPUs", option));
@@ -158,6 +150,18 @@ std::optional<Confirmer> confirmer_of(const TuneQuestion& question, const TuneOp
   settings.seed = static_cast<std::uint64_t>(options.seed);
   if (options.measure_time > 0) settings.measure_time = Seconds(options.measure_time);
   return Confirmer(question.question.experiment, options.confirm, settings);
+}
+
+void confirm(const Confirmer& confirmer, const Options& options, Report& report) {
+  ProgressLine progress("confirm", static_cast<int>(report.results.size()), options.talk());
+  report.tuning->confirmation = confirmer.confirm(
+      report.results, [&](std::string_view plan) { progress.begin(plan); }, [&] { progress.done(); });
+  if (confirmer.pads()) report.notes.push_back(fmt::format("--confirm cuda: {}", exec::padded_for_device));
+}
+
+// Whether anything is written that shows the best step op by op.
+bool is_shown_in_depth(const Options& options) {
+  return options.verbose || format_of(options) == Format::Json || !options.html.empty() || !options.trace.empty();
 }
 
 // The arguments of the framework that plans are for stand below the table, where there is one.
@@ -179,26 +183,18 @@ Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<s
   const TuneQuestion question = load_tune_question(options);
   const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
   const std::optional<Confirmer> confirmer = confirmer_of(question, options);
-  Tuning tuning;
+  Report report;
   {
     ProgressLine progress("tune", 1, options.talk());
-    tuning = bench::tune(question, options, [&](std::string_view part, double share) { progress.begin(part, share); });
+    report = bench::tune(question, options, [&](std::string_view part, double share) { progress.begin(part, share); });
     progress.done();
   }
-  if (confirmer) {
-    ProgressLine progress("confirm", static_cast<int>(tuning.best.size()), options.talk());
-    tuning.confirmation = confirmer->confirm(
-        tuning, [&](std::string_view plan) { progress.begin(plan); }, [&] { progress.done(); });
-    if (confirmer->pads()) tuning.notes.push_back(fmt::format("--confirm cuda: {}", exec::padded_for_device));
-  }
-  if (tuning.best.empty()) return refuse(tuning);
-  tuning.provenance = provenance(command_line, question.question.files, options.seed);
-  Writers writers;
-  writers.table = [&](std::ostream& out, bool colour) { write_table(out, tuning, options, colour); };
-  writers.json = [&](std::ostream& out) { reports::write_json(out, tuning); };
-  writers.csv = [&](std::ostream& out) { reports::write_csv(out, tuning); };
-  writers.html = [&](std::ostream& out) { reports::write_html(out, tuning); };
-  outputs.write(writers, {{save, [&](std::ostream& out) { out << experiment_of(tuning, options).dump(2) << '\n'; }}});
+  if (report.results.empty()) return refuse(report);
+  if (confirmer) confirm(*confirmer, options, report);
+  if (is_shown_in_depth(options)) add_whole_step(report);
+  report.provenance = provenance(command_line, question.question.files, options.seed);
+  outputs.write(report, [&](std::ostream& out, bool colour) { write_text(out, report, options, colour); },
+                {{save, [&](std::ostream& out) { out << experiment_of(report, options).dump(2) << '\n'; }}});
   say_what_is_not_saved(save, options);
   return Exit::Ok;
 }
@@ -257,7 +253,7 @@ Action declare_tune(CLI::App& app) {
              options->measure_time, .01, 1e6);
   add_explain_option(app, *options);
   add_export_option(app, *options);
-  add_result_options(app, *options, "write a page with the tables, and with curves over several sizes");
+  add_output_options(app, *options);
   add_text(app, {"--save", "FILE", "write the best one as a file for --experiment of other commands", "Results"},
            *save);
   add_general_options(app, *options);

@@ -17,17 +17,17 @@
 namespace dovetail::bench {
 namespace {
 
-using Confirm = std::function<ConfirmedPlan(const TunedPlan&)>;
+using Confirm = std::function<ConfirmedPlan(const SystemResult&)>;
 
-Experiment laid_out(const Experiment& experiment, const TunedPlan& plan) {
+Experiment laid_out(const Experiment& experiment, const SystemResult& plan) {
   return planners::with_layout(experiment, {plan.groups, plan.micro_batch, plan.plan.micro_batches});
 }
 
 // `experiment` outlives what is returned, here and below.
 Confirm simulated(const Experiment& experiment, const std::string& backend, const EvaluatorSettings& settings) {
-  return [&experiment, backend, settings](const TunedPlan& plan) {
+  return [&experiment, backend, settings](const SystemResult& plan) {
     const Experiment e = laid_out(experiment, plan);
-    return ConfirmedPlan{0, plan.step, make_evaluator(backend, e, settings)(plan.plan)};
+    return ConfirmedPlan{0, plan.metrics.makespan, make_evaluator(backend, e, settings)(plan.plan)};
   };
 }
 
@@ -56,7 +56,7 @@ Experiment small_experiment(const Experiment& big, const Plan& plan) {
 }
 
 Confirm executed(const Experiment& experiment, exec::RunDevice device, const EvaluatorSettings& settings) {
-  return [&experiment, device, settings](const TunedPlan& plan) {
+  return [&experiment, device, settings](const SystemResult& plan) {
     const Experiment big = laid_out(experiment, plan);
     const Plan small = small_plan(plan.plan, plan.groups.pp);
     Experiment e = small_experiment(big, small);
@@ -105,18 +105,18 @@ Confirmer::Confirmer(const Experiment& experiment, const std::string& by, const 
   one_ = confirmer(experiment, by, settings);
 }
 
-Confirmation Confirmer::confirm(const Tuning& tuning, const std::function<void(std::string_view)>& begin,
+Confirmation Confirmer::confirm(const std::vector<SystemResult>& plans, const std::function<void(std::string_view)>& begin,
                                 const std::function<void()>& done) const {
   Confirmation result{by_, really_runs(by_), {}, {}};
   std::optional<DeviceError> failure;
-  for (std::size_t i = 0; i < tuning.best.size(); ++i) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
     const int rank = static_cast<int>(i) + 1;
     const auto refuse = [&](const std::exception& error) {
       result.refused.push_back(fmt::format("plan {}: {}", rank, error.what()));
     };
     if (begin) begin(fmt::format("plan {} by {}", rank, by_));
     try {
-      result.plans.push_back(one_(tuning.best[i]));
+      result.plans.push_back(one_(plans[i]));
       result.plans.back().rank = rank;
     } catch (const InputError& error) {
       refuse(error);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/pipeline/evaluators.hpp"
-#include "models/results/tuning.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::bench {
 
@@ -22,12 +22,13 @@ class Confirmer {
   // DeviceError for what this build lacks.
   Confirmer(const Experiment& experiment, const std::string& by, const EvaluatorSettings& settings);
 
-  // Confirms each of tuning.best. A plan runs in small with its own pipeline, virtual stages and knobs, on two nodes
+  // Confirms each of the plans. A plan runs in small with its own pipeline, virtual stages and knobs, on two nodes
   // for each stage, with two micro-batches for each stage at most and one layer in each virtual stage; degrees and
   // slices of gradients that it gives for single layers are left out, and GPUs get padded messages (pads()). A plan
   // that cannot be confirmed is left out with its reason. Throws DeviceError where this machine can confirm none.
   // `begin` is told which plan comes next, and `done` follows each.
-  Confirmation confirm(const Tuning& tuning, const std::function<void(std::string_view)>& begin = {},
+  Confirmation confirm(const std::vector<SystemResult>& plans,
+                       const std::function<void(std::string_view)>& begin = {},
                        const std::function<void()>& done = {}) const;
 
   // Whether the question has routed messages and plans run with padded ones.
@@ -36,7 +37,7 @@ class Confirmer {
  private:
   std::string by_;
   bool pads_ = false;
-  std::function<ConfirmedPlan(const TunedPlan&)> one_;
+  std::function<ConfirmedPlan(const SystemResult&)> one_;
 };
 
 }  // namespace dovetail::bench

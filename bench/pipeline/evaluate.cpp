@@ -264,6 +264,8 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   result.system = name;
   result.plan = choice.plan;
   result.planner = choice.report;
+  result.groups = experiment.parallelism;
+  result.micro_batch = experiment.workload.batch / choice.plan.micro_batches;
   result.backend = backend.name();
   result.schedule =
       std::make_shared<const Schedule>(split_by_class(experiment, build_schedule(experiment, choice.plan)));

@@ -43,14 +43,18 @@ struct Exported {
   FrameworkFlags flags;
 };
 
-Exported exported(Framework framework, const Experiment& experiment, const Plan& plan, Seconds step) {
-  return {experiment, plan, step, reports::flags_for(framework, experiment, plan)};
+// The question as the result runs it.
+Experiment laid_out(const Report& report, const SystemResult& result) {
+  if (report.tuning)
+    return planners::with_layout(report.experiment, {result.groups, result.micro_batch, result.plan.micro_batches});
+  Experiment experiment = report.experiment;
+  experiment.parallelism.sequence_parallel = result.schedule->groups.sequence_parallel;
+  return experiment;
 }
 
-Exported exported(Framework framework, const TunedPlan& plan, const Tuning& tuning) {
-  return exported(framework,
-                  planners::with_layout(tuning.experiment, {plan.groups, plan.micro_batch, plan.plan.micro_batches}),
-                  plan.plan, plan.step);
+Exported exported(Framework framework, const SystemResult& result, const Report& report) {
+  const Experiment experiment = laid_out(report, result);
+  return {experiment, result.plan, result.metrics.makespan, reports::flags_for(framework, experiment, result.plan)};
 }
 
 // The step that the flags make of the plan, in words.
@@ -91,17 +95,18 @@ void write(std::ostream& out, const Exported& e, const TakenStep& step) {
   out << "# " << step.sentence << '\n';
 }
 
-// The fastest of the plans that were found which the framework takes as they are; where it takes none, the best of its
+// The fastest of the plans that a search over layouts found which the framework takes as they are; where it takes none, the best of its
 // own system.
-std::optional<Exported> other_plan(Framework framework, const Tuning& tuning) {
+std::optional<Exported> other_plan(Framework framework, const Report& report) {
   std::optional<Exported> fastest, own;
-  const auto look_at = [&](const TunedPlan& plan) {
-    Exported e = exported(framework, plan, tuning);
+  if (!report.tuning) return own;
+  const auto look_at = [&](const SystemResult& plan) {
+    Exported e = exported(framework, plan, report);
     if (plan.system == system_of(framework)) own = e;
     if (e.flags.whole() && (!fastest || e.step < fastest->step)) fastest = std::move(e);
   };
-  for (const TunedPlan& plan : tuning.best) look_at(plan);
-  for (const TunedSystem& system : tuning.systems) look_at(system.own);
+  for (const SystemResult& plan : report.results) look_at(plan);
+  for (const TunedSystem& system : report.tuning->systems) look_at(system.own);
   return fastest ? fastest : own;
 }
 
@@ -113,26 +118,13 @@ bool only_flags(const Options& options) {
 
 void write_export(std::ostream& out, const Options& options, const Report& report) {
   if (!options.framework) return;
-  const SystemResult& best = report.results.front();
-  Experiment experiment = report.experiment;
-  experiment.parallelism.sequence_parallel = best.schedule->groups.sequence_parallel;
   if (!only_flags(options)) out << '\n';
-  const Exported e = exported(*options.framework, experiment, best.plan, best.metrics.makespan);
-  if (*options.framework == Framework::Json)
-    reports::write_flags(out, e.flags);
-  else
-    write(out, e, taken_step(e));
-}
-
-void write_export(std::ostream& out, const Options& options, const Tuning& tuning) {
-  if (!options.framework) return;
-  if (!only_flags(options)) out << '\n';
-  const Exported best = exported(*options.framework, tuning.best.front(), tuning);
+  const Exported best = exported(*options.framework, report.results.front(), report);
   if (*options.framework == Framework::Json) return reports::write_flags(out, best.flags);
   const TakenStep step = taken_step(best);
   write(out, best, step);
   if (best.flags.whole()) return;
-  const std::optional<Exported> other = other_plan(*options.framework, tuning);
+  const std::optional<Exported> other = other_plan(*options.framework, report);
   if (!other) return;
   const TakenStep others = taken_step(*other);
   if (!others.time || (step.time && *step.time <= *others.time)) return;

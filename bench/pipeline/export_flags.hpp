@@ -5,16 +5,15 @@
 #include <iosfwd>
 
 #include "bench/cli/options.hpp"
-#include "models/results/tuning.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::bench {
 
 // Whether only these are to be printed.
 bool only_flags(const Options& options);
 
-void write_export(std::ostream& out, const Options& options, const Report& report);  // of the first result
-
-// Writes the best plan and, where the framework does otherwise, a plan that was found and is faster with it.
-void write_export(std::ostream& out, const Options& options, const Tuning& tuning);
+// Of the first result. Where layouts were searched and the framework does otherwise, a plan that was found and is
+// faster with it follows.
+void write_export(std::ostream& out, const Options& options, const Report& report);
 
 }  // namespace dovetail::bench

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <optional>
 
 #include "bench/pipeline/evaluate.hpp"
@@ -16,6 +17,7 @@
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
 #include "models/results/ranking.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
 #include "planners/steps/estimated_ratios.hpp"
@@ -66,36 +68,34 @@ class Tuner {
         search_(layout_question(framework_ ? framework_->as_run() : planners::AsRun(),
                                 [this](std::string_view part, double done) { tell(part, done); })) {}
 
-  Tuning run() {
+  Report run() {
     const auto start = std::chrono::steady_clock::now();
-    Tuning tuning;
-    tuning.experiment = question_.experiment;
+    Report report{"tune", question_.experiment, {}, {}, {}, question_.notes};
+    Tuning& tuning = report.tuning.emplace();
     tuning.global_batch = global_batch_;
     tuning.gpu_watts = options_.gpu_watts;
     tuning.limit = limit_;
-    tuning.notes = question_.notes;
     const std::vector<System> systems = all_systems();
     if (framework_) framework_->require_any(systems);
     std::vector<LaidOutPlan> best = search_.best({.systems = systems}, static_cast<std::size_t>(options_.count));
     require_plans();
-    if (!best.empty()) compare_systems(tuning, best);
+    if (!best.empty()) compare_systems(report, best);
     best.resize(std::min(best.size(), static_cast<std::size_t>(options_.count)));
     for (const LaidOutPlan& plan : best)
-      tuning.best.push_back(described(plan, framework_ ? "for " + framework_->name() : "dovetail"));
-    note_beyond_peak(tuning);
-    set_front(tuning);
-    set_ranges(tuning, best);
+      report.results.push_back(described(plan, framework_ ? "for " + framework_->name() : "dovetail"));
+    note_beyond_peak(report);
+    set_front(report);
+    set_ranges(report, best);
     if (!best.empty() && is_explained(options_)) {
       tell("reasons", 0);
-      tuning.explanation =
+      report.explanation =
           explain(question_.experiment, limit_, best, with_fused_kernels(options_, question_.experiment),
                   framework_ ? framework_->as_run() : planners::AsRun());
     }
-    set_ties(tuning.best);
-    if (tuning.explanation && tuning.explanation->next) tuning.explanation->next->tied = tuning.best[1].tied;
+    if (report.explanation && report.explanation->next) report.explanation->next->tied = second_is_tied(report);
     set_proof(tuning, best, start);
     if (framework_ && !best.empty()) set_framework(tuning, best.front(), systems);
-    return tuning;
+    return report;
   }
 
  private:
@@ -156,7 +156,7 @@ class Tuner {
 
   // The systems that have rows: those that the framework runs as they are on this layout. The others are noted, with
   // the reason where the user has named systems.
-  std::vector<System> compared_systems(const ParallelLayout& layout, Tuning& tuning) const {
+  std::vector<System> compared_systems(const ParallelLayout& layout, Report& report) const {
     const bool named = !options_.systems.empty() || !options_.plans.empty();
     std::vector<System> compared;
     std::vector<std::string> others;
@@ -167,44 +167,45 @@ class Tuner {
       if (why.empty())
         compared.push_back(system);
       else if (named)
-        tuning.refused.push_back({system.name, fmt::format("{} does not run it: {}", framework_->name(), why)});
+        report.refused.push_back({system.name, fmt::format("{} does not run it: {}", framework_->name(), why)});
       else
         others.push_back(system.name);
     }
     if (!others.empty())
-      tuning.notes.push_back(fmt::format("systems without a row, because {} does not run them as they are: {}",
+      report.notes.push_back(fmt::format("systems without a row, because {} does not run them as they are: {}",
                                          framework_->name(), fmt::join(others, ", ")));
     return compared;
   }
 
   // Whatever a system does better than the search is the search's answer too.
-  void compare_systems(Tuning& tuning, std::vector<LaidOutPlan>& best) {
-    const std::vector<System> all = compared_systems(best.front().layout, tuning);
+  void compare_systems(Report& report, std::vector<LaidOutPlan>& best) {
+    const std::vector<System> all = compared_systems(best.front().layout, report);
+    std::vector<TunedSystem>& systems = report.tuning->systems;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const System& system = all[i];
       tell("systems", static_cast<double>(i) / static_cast<double>(all.size()));
       try {
         const std::optional<LaidOutPlan> plan = search_.best_of(system);
         if (plan) {
-          tuning.systems.push_back({described(*plan, system.name), {}});
+          systems.push_back({described(*plan, system.name), {}});
           take_if_faster(*plan, best);
         } else {
-          tuning.refused.push_back({system.name, "fits on none of the most promising layouts"});
+          report.refused.push_back({system.name, "fits on none of the most promising layouts"});
         }
       } catch (const InputError& error) {
-        tuning.refused.push_back({system.name, error.message()});
+        report.refused.push_back({system.name, error.message()});
       }
     }
     const ParallelLayout winner = best.front().layout;
-    for (TunedSystem& system : tuning.systems) {
+    for (TunedSystem& system : systems) {
       const auto same = std::ranges::find(all, system.own.system, &System::name);
       const std::optional<LaidOutPlan> plan = search_.best_of(*same, winner);
       if (!plan) continue;
       system.on_winners = plan->time;
       take_if_faster(*plan, best);
-      if (plan->time < system.own.step) system.own = described(*plan, system.own.system);
+      if (plan->time < system.own.metrics.makespan) system.own = described(*plan, system.own.system);
     }
-    std::ranges::stable_sort(tuning.systems, {}, [](const TunedSystem& system) { return system.own.step; });
+    std::ranges::stable_sort(systems, {}, [](const TunedSystem& system) { return system.own.metrics.makespan; });
   }
 
   void take_if_faster(const LaidOutPlan& plan, std::vector<LaidOutPlan>& best) const {
@@ -216,39 +217,42 @@ class Tuner {
     best.insert(place, plan);
   }
 
-  TunedPlan described(const LaidOutPlan& plan, const std::string& system) const {
-    TunedPlan row;
+  SystemResult described(const LaidOutPlan& plan, const std::string& system) const {
+    SystemResult row;
     row.system = system;
     row.groups = plan.layout.groups;
     row.micro_batch = plan.layout.micro_batch;
     row.plan = plan.plan;
-    row.step = plan.time;
+    row.backend = AnalyticBackend().name();
+    row.metrics = plan.metrics;
     row.throughput = throughput(with_layout(question_.experiment, plan.layout), plan.metrics);
-    row.launch_bound = plan.metrics.launch_bound;
     row.stage_peaks = plan.stage_peaks;
+    row.memory.peak = plan.peak;
+    row.lower_bound = row.plan_bound = Seconds(std::numeric_limits<double>::quiet_NaN());
     return row;
   }
 
   // The first will do: what is wrong is the same for all.
-  void note_beyond_peak(Tuning& tuning) const {
-    for (const TunedPlan& plan : tuning.best)
+  void note_beyond_peak(Report& report) const {
+    for (const SystemResult& plan : report.results)
       if (auto note = beyond_peak(plan.system, plan.throughput, question_.experiment)) {
-        tuning.notes.push_back(*std::move(note));
+        report.notes.push_back(*std::move(note));
         return;
       }
   }
 
   // The fastest first.
-  static void set_front(Tuning& tuning) {
-    std::vector<TunedPlan> all = tuning.best;
-    for (const TunedSystem& system : tuning.systems) all.push_back(system.own);
-    std::ranges::stable_sort(all, {}, &TunedPlan::step);
-    for (TunedPlan& plan : all)
-      if (tuning.front.empty() || plan.peak() < tuning.front.back().peak()) tuning.front.push_back(std::move(plan));
+  static void set_front(Report& report) {
+    std::vector<SystemResult> all = report.results;
+    for (const TunedSystem& system : report.tuning->systems) all.push_back(system.own);
+    std::ranges::stable_sort(all, {}, [](const SystemResult& plan) { return plan.metrics.makespan; });
+    std::vector<SystemResult>& front = report.tuning->front;
+    for (SystemResult& plan : all)
+      if (front.empty() || plan.memory.peak < front.back().memory.peak) front.push_back(std::move(plan));
   }
 
   // Draws are of the estimates, which take less than a millisecond for each.
-  void set_ranges(Tuning& tuning, const std::vector<LaidOutPlan>& best) {
+  void set_ranges(Report& report, const std::vector<LaidOutPlan>& best) {
     if (options_.draws == 0 || best.empty()) return;
     tell("ranges", 0);
     std::vector<planners::EstimatedRatios::Step> steps;
@@ -258,13 +262,12 @@ class Tuner {
         question_.experiment, best.size(),
         [&](Calibration costs) { return ratios(Shared<Calibration>(std::move(costs))); }, options_.draws,
         static_cast<std::uint64_t>(options_.seed));
-    tuning.notes.push_back(range_note(question_.experiment.framework, "estimated step", options_.draws));
-    for (std::size_t i = 0; i < best.size(); ++i) tuning.best[i].range = ranges[i];
+    report.notes.push_back(range_note(question_.experiment.framework, "estimated step", options_.draws));
+    for (std::size_t i = 0; i < best.size(); ++i) report.results[i].range = ranges[i];
   }
 
-  static void set_ties(std::vector<TunedPlan>& best) {
-    for (TunedPlan& plan : best)
-      plan.tied = !surely_slower(plan.step, plan.range, best.front().step, best.front().range);
+  static bool second_is_tied(const Report& report) {
+    return std::ranges::count(tied_fastest(report), &report.results[1]) > 0;
   }
 
   static TuningFloor described(const ParallelLayout& layout, const planners::LayoutFloor& floor) {
@@ -286,7 +289,7 @@ class Tuner {
     if (!best.empty())
       if (const auto own = search_.floor_of(best.front().layout))
         tuning.proof.own = described(best.front().layout, *own);
-    if (!tuning.best.empty() || question_.experiment.cluster.network) return;
+    if (!best.empty() || question_.experiment.cluster.network) return;
     if (const std::optional<int> nodes = enough_nodes(question_.experiment, request_, limit_))
       tuning.proof.enough_gpus = *nodes * question_.experiment.cluster.gpus_per_node;
   }
@@ -321,7 +324,23 @@ class Tuner {
 
 }  // namespace
 
-Tuning tune(const TuneQuestion& question, const TuneOptions& options, const planners::SearchProgress& say) {
+void add_whole_step(Report& report) {
+  if (report.results.empty()) return;
+  SystemResult& best = report.results.front();
+  const Experiment experiment = planners::with_layout(
+      report.experiment, {best.groups, best.micro_batch, best.plan.micro_batches});
+  AnalyticBackend backend;
+  SystemResult whole = evaluate(experiment, best.system, {best.plan, {}}, backend);
+  best.schedule = std::move(whole.schedule);
+  best.timeline = std::move(whole.timeline);
+  best.metrics = std::move(whole.metrics);
+  best.lower_bound = whole.lower_bound;
+  best.plan_bound = whole.plan_bound;
+  best.memory = whole.memory;
+  best.memory_by_stage = memory_by_kind(*best.schedule, best.timeline);
+}
+
+Report tune(const TuneQuestion& question, const TuneOptions& options, const planners::SearchProgress& say) {
   return Tuner(question, options, say).run();
 }
 

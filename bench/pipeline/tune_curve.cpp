@@ -11,7 +11,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "reports/text/format.hpp"
-#include "reports/text/tuning_table.hpp"
+#include "reports/sections/proof_line.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -40,12 +40,12 @@ int nodes_of(const std::string& cluster, int gpus) {
 TuningPoint point_of(const TuneQuestion& question, const TuneOptions& options,
                      const planners::SearchProgress& say) try {
   const Cluster& cluster = question.question.experiment.cluster;
-  Tuning tuning = tune(question, options, say);
+  Report report = tune(question, options, say);
   TuningPoint point{cluster.name, cluster.gpus(), cluster.device.memory, {}, {}};
-  if (tuning.best.empty())
-    point.refusal = fmt::format("no plan fits {}: {}", reports::bytes(tuning.limit), reports::proof_line(tuning));
+  if (report.results.empty())
+    point.refusal = fmt::format("no plan fits {}: {}", reports::bytes(report.tuning->limit), reports::proof_line(report));
   else
-    point.best = std::move(tuning.best.front());
+    point.best = std::move(report.results.front());
   return point;
 } catch (const InputError& error) {
   const Cluster& cluster = question.question.experiment.cluster;
@@ -84,17 +84,18 @@ std::vector<TuneOptions> hardware_choices(const TuneOptions& options) {
   return choices;
 }
 
-TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
+Report tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
                        const std::function<void()>& done) {
   std::vector<TuneQuestion> questions;
-  TuningCurve curve;
+  Report report{.kind = "tune", .experiment = {}, .provenance = {}, .results = {}, .notes = {}};
+  TuningCurve& curve = report.curve.emplace();
   for (const TuneOptions& options : choices) {
     const TuneQuestion& question = questions.emplace_back(load_tune_question(options));
     files.insert(question.question.files.begin(), question.question.files.end());
     for (const std::string& note : question.question.notes)
-      if (std::ranges::find(curve.notes, note) == curve.notes.end()) curve.notes.push_back(note);
+      if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(note);
   }
-  const Experiment& e = questions.front().question.experiment;
+  const Experiment& e = report.experiment = questions.front().question.experiment;
   curve.model = e.model.name;
   curve.sequence = e.workload.sequence;
   curve.global_batch = questions.front().global_batch;
@@ -113,7 +114,7 @@ TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files
     }));
     done();
   }
-  return curve;
+  return report;
 }
 
 }  // namespace dovetail::bench

@@ -20,7 +20,7 @@ std::vector<TuneOptions> hardware_choices(const TuneOptions& options);
 // Tunes each of these. All questions are loaded before the first is searched. `begin` is told what is searched and
 // which share of this one is done; `done` follows each. A cluster that nothing fits or divides is a point with its
 // reason.
-TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
+Report tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
                        const std::function<void()>& done);
 
 }  // namespace dovetail::bench

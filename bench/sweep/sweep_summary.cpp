@@ -12,7 +12,7 @@
 #include <ostream>
 #include <set>
 
-#include "reports/text/csv.hpp"
+#include "reports/text/csv_cells.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 

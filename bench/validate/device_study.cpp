@@ -12,7 +12,7 @@
 #include "models/files/device_points.hpp"
 #include "models/files/peer_times.hpp"
 #include "models/files/saved_format.hpp"
-#include "reports/data/json_report.hpp"
+#include "reports/answer/json_report.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/results/add_figures.hpp"
 
+#include <numeric>
+
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
@@ -15,6 +17,9 @@ void add_figures(Report& report) {
     if (result.schedule == nullptr) continue;
     result.network = network_use(e, *result.schedule);
     result.memory_by_stage = memory_by_kind(*result.schedule, result.timeline);
+    result.stage_peaks.clear();
+    for (const MemoryByKind& of_stage : result.memory_by_stage)
+      result.stage_peaks.push_back(std::accumulate(of_stage.begin(), of_stage.end(), Bytes(0)));
   }
 }
 

@@ -1,38 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to "how do I train this model on this cluster": plans on layouts, the fastest first. Reports print it.
+// The answer of a search over layouts beside its plans: "how do I train this model on this cluster".
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/results/result.hpp"
+#include "models/results/system_result.hpp"
 
 namespace dovetail {
 
-// A plan on a layout, predicted for a whole step.
-struct TunedPlan {
-  std::string system;  // whose plan; "dovetail": any; "for Megatron-LM": any that this framework runs
-  Parallelism groups;
-  int micro_batch = 1;  // samples of a model-parallel group that go through together; as many of these as the plan says
-  Plan plan;
-  Seconds step;
-  Throughput throughput;
-  std::vector<Bytes> stage_peaks;  // by stage
-  Seconds launch_bound;            // of the step
-  std::optional<StepRange> range;
-  bool tied = false;  // not known to be slower than the fastest
-
-  Bytes peak() const;
-};
-
 // A system with a layout of its own, and on the winner's.
 struct TunedSystem {
-  TunedPlan own;
+  SystemResult own;
   std::optional<Seconds> on_winners;  // step; none: it does not fit or cannot be built there
 };
 
-// A plan of Tuning::best again, by other means than the model that the search believes.
+// A plan of the results again, by other means than the model that the search believes.
 struct ConfirmedPlan {
   int rank = 1;            // from 1
   Seconds modelled, step;  // of the same question: as the search predicts it, and by those means
@@ -84,27 +68,22 @@ struct ForFramework {
   std::string key, name, checked;      // "megatron", "Megatron-LM", the version whose arguments were asked
   std::vector<std::string> arguments;  // of its best plan, a line each, with versions as comments
   std::vector<std::string> elsewhere;  // what of the plan they leave to the code around the framework
-  std::optional<TunedPlan> any;        // none: it was not searched
+  std::optional<SystemResult> any;        // none: it was not searched
   std::vector<std::string> cannot;     // what of that the framework does otherwise, in words
   std::vector<MissingValue> missing;   // the values of it that change a step, those that gain most alone first
   Seconds time;                        // of the search for it
 };
 
+// How layouts were searched, and what else was found than the plans of Report::results.
 struct Tuning {
-  Experiment experiment;  // its groups and batch are of no meaning here
   int global_batch = 1;
   double gpu_watts = 0;              // see TuningCurve
   Bytes limit;                       // of device memory that may be used
-  std::vector<TunedPlan> best;       // one for each layout, the fastest first; empty: none fits
   std::vector<TunedSystem> systems;  // the fastest first
-  std::vector<RefusedSystem> refused;
-  std::vector<TunedPlan> front;            // of all these, those that no other beats in both time and memory
-  std::optional<Explanation> explanation;  // of the best one, where it was asked for
+  std::vector<SystemResult> front;   // of all these, those that no other beats in both time and memory
   std::optional<Confirmation> confirmation;
   std::optional<ForFramework> framework;  // none: for any
   TuningProof proof;
-  std::vector<std::string> notes;
-  RunProvenance provenance;
 };
 
 // The best plan of one size of one cluster.
@@ -112,7 +91,7 @@ struct TuningPoint {
   std::string cluster;
   int gpus = 1;
   Bytes memory;  // of a device
-  std::optional<TunedPlan> best;
+  std::optional<SystemResult> best;
   std::string refusal;  // why there is none
 };
 
@@ -124,14 +103,12 @@ struct TuningCurve {
   double gpu_watts = 0;   // that a GPU takes with its share of all else, as the user states it; 0: not stated
   std::string framework;  // that all plans are for, with its version, for people; empty: for any
   std::vector<TuningPoint> points;
-  std::vector<std::string> notes;
-  RunProvenance provenance;
 };
 
 inline constexpr double trillion = 1e12;  // tokens
 
 // Hours of GPUs that training on so many tokens takes, and their energy.
-double gpu_hours(const TunedPlan& plan, double tokens);
-double megawatt_hours(const TunedPlan& plan, double tokens, double gpu_watts);
+double gpu_hours(const SystemResult& plan, double tokens);
+double megawatt_hours(const SystemResult& plan, double tokens, double gpu_watts);
 
 }  // namespace dovetail

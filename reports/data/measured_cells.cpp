@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "reports/text/csv.hpp"
+#include "reports/text/csv_cells.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 

@@ -11,7 +11,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/json_values.hpp"
-#include "reports/text/csv.hpp"
+#include "reports/text/csv_cells.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "reports/data/json_values.hpp"
 #include "reports/data/measured_cells.hpp"
-#include "reports/text/csv.hpp"
+#include "reports/text/csv_cells.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 

@@ -11,7 +11,7 @@
 #include "reports/data/json_values.hpp"
 #include "reports/data/operators_report.hpp"
 #include "reports/data/steps_report.hpp"
-#include "reports/text/csv.hpp"
+#include "reports/text/csv_cells.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 

@@ -10,7 +10,7 @@
 #include "models/base/names.hpp"
 #include "reports/data/json_values.hpp"
 #include "reports/data/measured_cells.hpp"
-#include "reports/text/csv.hpp"
+#include "reports/text/csv_cells.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 

@@ -141,7 +141,7 @@ function drawSteps() {
 function drawMemory() {
   const rowHeight = 34;
   const [context, width] = prepare(byId("memory"), 8 + results.length * rowHeight + 24);
-  const capacity = report.inputs.cluster.device.memory_bytes;
+  const capacity = report.inputs?.cluster.device.memory_bytes;
   const largest = Math.max(...results.map((r) => r.peak_bytes || 0), capacity || 0, 1);
   const unit = largest >= 2 ** 30 ? {size: 2 ** 30, name: "GiB"} : {size: 2 ** 20, name: "MiB"};
   const chart = frame(
@@ -152,7 +152,7 @@ function drawMemory() {
     const held = chart.scale(Math.min(r.persistent_bytes || 0, r.peak_bytes));
     context.fillStyle = color("forward");
     context.fillRect(chart.left, y, held - chart.left, 20);
-    context.fillStyle = color("backward");
+    context.fillStyle = color(known(r.persistent_bytes) ? "backward" : "accent");
     context.fillRect(held, y, chart.scale(r.peak_bytes) - held, 20);
     context.font = font(14, 500);
     context.fillStyle = color(r.feasible ? "ink" : "bad");
@@ -179,5 +179,5 @@ byId("memory-legend")
     .append(
         swatch("weights, gradients and optimizer states", "background: var(--forward)"),
         swatch("activations and buffers at the peak", "background: var(--backward)"),
-        swatch(`device memory, ${report.inputs.cluster.device.name}`, "", "dashed"));
+        swatch(`device memory, ${report.inputs?.cluster.device.name}`, "", "dashed"));
 drawings.push(drawSteps, drawMemory);

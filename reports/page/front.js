@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Step time against peak memory: the front of each planner that looked at several plans.
 
-const fronts = results.filter((r) => r.kind === results[0].kind && r.planner.front.length > 1);
-const frontText = (plan) => [
+const fronts = (report.front ? [{planner: report}] : results.filter((r) => r.kind === results[0].kind))
+                   .filter((r) => r.planner.front.length > 1);
+const layoutText = ({pp, mp, ep}, micro) => `pp ${pp}, mp ${mp}, ep ${ep}, micro-batch ${micro}`;
+const frontText = ({plan, parallelism, micro_batch}) => parallelism ? layoutText(parallelism, micro_batch) : [
   `${plan.forward_degree} / ${plan.backward_degree}`, plan.restore === "keep" ? "" : plan.restore,
   plan.buffers === "per_chunk" ? "" : words(plan.buffers), plan.micro_batches > 1 ? `${plan.micro_batches} parts` : ""
 ].filter((text) => text).join(", ");
@@ -22,7 +24,7 @@ function drawFront() {
   const times = frontAxis(plans.map((p) => p.step_s * 1e3), left, right);
   const sizes = frontAxis(plans.map((p) => p.peak_bytes / 2 ** 30), bottom, top);
   const points = fronts.flatMap((r) => r.planner.front.map((p, i) => ({
-    x: times.at(p.step_s * 1e3), y: sizes.at(p.peak_bytes / 2 ** 30), chosen: i === 0, text: frontText(p.plan)})));
+    x: times.at(p.step_s * 1e3), y: sizes.at(p.peak_bytes / 2 ** 30), chosen: i === 0, text: frontText(p)})));
   context.font = font(12);
   context.strokeStyle = color("line");
   context.fillStyle = color("quiet");

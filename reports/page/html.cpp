@@ -13,12 +13,14 @@
 #include "models/base/names.hpp"
 #include "models/results/ranking.hpp"
 #include "models/schedule/op_table.hpp"
-#include "reports/data/json_report.hpp"
+#include "reports/answer/headline.hpp"
+#include "reports/answer/json_report.hpp"
+#include "reports/page/curve_plot.hpp"
 #include "reports/page/drawn_ops.hpp"
 #include "reports/page/page_text.hpp"
+#include "reports/sections/cells.hpp"
 #include "reports/sections/section.hpp"
 #include "reports/text/format.hpp"
-#include "reports/text/summary.hpp"
 #include "reports/text/window.hpp"
 
 namespace dovetail::reports {
@@ -136,11 +138,23 @@ Json streams_json(const SystemResult& result) {
   return list;
 }
 
-Json timeline_json(const SystemResult& result, std::size_t index, bool tagged, const DrawnOps& drawn) {
+// Plans on layouts go by these; other results by their systems.
+std::vector<std::string> names_of(const Report& report) {
+  std::vector<std::string> names;
+  for (const SystemResult& result : report.results) {
+    const Parallelism& p = result.groups;
+    names.push_back(report.tuning ? fmt::format("{}: pp {}, mp {}, ep {}, micro-batch {}", names.size() + 1, p.pp, p.mp,
+                                                p.ep, result.micro_batch)
+                                  : result.system);
+  }
+  return names;
+}
+
+Json timeline_json(const SystemResult& result, std::size_t index, const std::string& name, const DrawnOps& drawn) {
   const auto kind = name_in(result_kind_names, result.timeline.kind);
   const Interval window = representative_window(*result.schedule, result.timeline);
   Json json = {{"result", index},
-               {"name", tagged ? fmt::format("{} ({})", result.system, kind) : result.system},
+               {"name", name},
                {"result_kind", kind},
                {"length_s", result.metrics.makespan.value()},
                {"window", {nanoseconds(window.start), nanoseconds(window.finish)}},
@@ -156,7 +170,9 @@ Json timeline_json(const SystemResult& result, std::size_t index, bool tagged, c
 }
 
 // Each may have an equal part of the operations that those before it leave.
-Json timelines_json(const std::vector<SystemResult>& results, bool tagged) {
+Json timelines_json(const Report& report) {
+  const std::vector<SystemResult>& results = report.results;
+  const std::vector<std::string> names = names_of(report);
   constexpr std::size_t most = 250'000;  // of about 30 bytes each; by choice
   const auto has_one = [](const SystemResult& result) { return result.schedule != nullptr; };
   auto to_come = static_cast<std::size_t>(std::ranges::count_if(results, has_one)), left = most;
@@ -165,29 +181,46 @@ Json timelines_json(const std::vector<SystemResult>& results, bool tagged) {
     if (!has_one(results[i])) continue;
     const DrawnOps drawn = drawn_ops(*results[i].schedule, left / std::max(to_come--, std::size_t{1}));
     left -= std::min(left, drawn.ops.size());
-    list.push_back(timeline_json(results[i], i, tagged, drawn));
+    const bool tagged = compared(report) < static_cast<std::ptrdiff_t>(results.size());
+    const auto kind = name_in(result_kind_names, results[i].timeline.kind);
+    list.push_back(timeline_json(results[i], i, tagged ? fmt::format("{} ({})", names[i], kind) : names[i], drawn));
   }
   return list;
 }
 
+const char* name_of(Mark mark) {
+  constexpr std::array names{"", "best", "good", "bad", "quiet"};
+  return names[static_cast<std::size_t>(mark)];
+}
+
+Json lines_json(const std::vector<SectionLine>& lines) {
+  Json list = Json::array();
+  for (const SectionLine& line : lines) list.push_back({{"text", line.text}, {"mark", name_of(line.mark)}});
+  return list;
+}
+
+Json content_json(const Section& section, const SectionContent& content) {
+  Json rows = Json::array();
+  for (const SectionRow& row : content.rows)
+    rows.push_back({{"cells", row.cells}, {"mark", name_of(row.mark)}, {"remarks", lines_json(row.remarks)}});
+  return {{"title", content.title.empty() ? section.title : content.title},
+          {"hint", section.hint},
+          {"headings", content.headings},
+          {"rows", std::move(rows)},
+          {"lines", lines_json(content.lines)},
+          {"code", content.code}};
+}
+
 Json sections_json(const Report& report) {
   Json list = Json::array();
-  for (const Section& section : sections()) {
-    SectionTable table = section.table(report);
-    if (!table.rows.empty())
-      list.push_back({{"title", section.title},
-                      {"hint", section.hint},
-                      {"headings", std::move(table.headings)},
-                      {"rows", std::move(table.rows)}});
-  }
+  for (const Section& section : sections())
+    if (const SectionContent content = section.content(report, Detail::Page); !content.empty())
+      list.push_back(content_json(section, content));
   return list;
 }
 
 Json page_json(const Report& report) {
   const auto& results = report.results;
-  const bool tagged = std::any_of(results.begin(), results.end(), [&](const SystemResult& result) {
-    return result.timeline.kind != results.front().timeline.kind;
-  });
   const std::vector<const SystemResult*> tied = tied_fastest(report);
   Json fastest_index, tied_indices = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -195,18 +228,25 @@ Json page_json(const Report& report) {
     if (std::ranges::find(tied, &results[i]) != tied.end()) tied_indices.push_back(i);
   }
   return {{"report", to_json(report)},
-          {"question", experiment_lines(report.experiment)},
+          {"command", report.kind},
+          {"headline", headline(report)},
+          {"question", question_lines(report)},
+          {"names", names_of(report)},
           {"fastest", std::move(fastest_index)},
           {"tied", std::move(tied_indices)},
-          {"timelines", timelines_json(results, tagged)},
+          {"timelines", timelines_json(report)},
           {"sections", sections_json(report)}};
+}
+
+std::string title_of(const Report& report) {
+  if (report.curve) return fmt::format("Dovetail: {} on several clusters", report.curve->model);
+  return fmt::format("Dovetail: {} on {}", report.experiment.model.name, report.experiment.cluster.name);
 }
 
 }  // namespace
 
 void write_html(std::ostream& out, const Report& report) {
-  const std::string title =
-      escaped(fmt::format("Dovetail: {} on {}", report.experiment.model.name, report.experiment.cluster.name));
+  const std::string title = escaped(title_of(report));
   std::string_view rest = page_text;
   // Inserted text is not searched again: a name may look like a place in the template.
   for (std::size_t at = 0; (at = rest.find('@')) != std::string_view::npos;) {
@@ -215,6 +255,7 @@ void write_html(std::ostream& out, const Report& report) {
     out << rest.substr(0, at);
     if (place == "title") out << title;
     if (place == "css") out << style_text;
+    if (place == "figures" && report.curve) out << curve_figures(*report.curve);
     if (place == "data") out << embeddable(page_json(report));
     if (place == "script") out << script_text;
     rest.remove_prefix(end + 1);

@@ -2,7 +2,8 @@
 // Reads the embedded data; helpers for text, numbers and canvases that the other scripts use.
 const data = JSON.parse(document.getElementById("data").textContent);
 const report = data.report;
-const results = report.results;
+// Plans on layouts are shown by their layouts.
+const results = (report.results ?? report.best ?? []).map((r, i) => ({...r, system: data.names[i]}));
 
 // Results that stand beside each other: a run's measured result is not faster than its prediction.
 const compared = results.filter((r) => r.kind === results[0].kind);

@@ -3,28 +3,6 @@
 
 const inputs = report.inputs;
 
-function headline() {
-  if (results.length === 0) return "No results";
-  const measured = results.find((r) => r.kind === "measured" && known(r.measured_over_modelled));
-  if (measured && fastest === null)
-    return `${measured.system}: ${formatTime(measured.makespan_s)} per step measured, ${
-        fixed(measured.measured_over_modelled, 3)}\u00d7 the modelled time`;
-  if (results.every((r) => !r.feasible))
-    return results.length === 1 ?
-        `${results[0].system} does not fit: ${formatBytes(results[0].missing_bytes)} too much` :
-        `No system fits the ${formatBytes(inputs.cluster.device.memory_bytes)} of the ${inputs.cluster.device.name}`;
-  const best = fastest || results[0];
-  const step = `${formatTime(best.makespan_s)} per step`;
-  if (tied.length > 1)
-    return `A tie of ${tied.map((r) => r.system).join(", ")}: ${step}, ${
-        tied.some((r) => r.interval_s) ? "as far as costs are known" : "within 1 %"}`;
-  if (fastest === null) return `${best.system}: ${step}`;
-  const over = known(best.speedup) && results.indexOf(best) > 0 ?
-      `, ${fixed(best.speedup, 2)}\u00d7 as fast as ${results[0].system}` :
-      "";
-  return `${best.system} is fastest: ${step}${over}`;
-}
-
 function card(name, value, detail) {
   return element(
       "div", {class: "card"}, element("div", {class: "label"}, name), element("div", {class: "value"}, value),
@@ -68,124 +46,46 @@ function fill(table, columns, rows, rowClass = () => "") {
   table.append(element("tbody", {}, ...rows.map((row) => element("tr", {class: rowClass(row)}, ...cells(row)))));
 }
 
-function backwardDegree(plan) {
-  const all = plan.backward_degrees;
-  if (all.length === 0) return plan.backward_degree;
-  const low = Math.min(...all), high = Math.max(...all);
-  return low === high ? low : `${low}\u2013${high}`;
+const lineNode = (name, {text, mark}) => element(name, {class: mark}, text);
+
+// Rows of cells that came ready to show, each with lines of its own below it.
+function readyTable({headings, rows}) {
+  const heading = (text) => {
+    const [name, unit = ""] = text.trimStart().split("\n", 2);
+    return element("th", {scope: "col"}, name, element("small", {}, unit));
+  };
+  const cell = (text, i) => (i === 0 ? element("th", {scope: "row"}, text) : element("td", {}, text));
+  const remark = ({text, mark}) =>
+      element("tr", {class: "remark " + mark}, element("td", {colspan: headings.length}, text));
+  return element(
+      "table", {}, element("thead", {}, element("tr", {}, ...headings.map(heading))),
+      element(
+          "tbody", {},
+          ...rows.flatMap(
+              ({cells, mark, remarks}) =>
+                  [element("tr", {class: mark === "good" ? "best" : mark === "bad" ? "misfit" : mark}, ...cells.map(cell)),
+                   ...remarks.map(remark)])));
 }
 
-function pipeline(r) {
-  return r.plan.micro_batches === 1 ? "1" : `${r.plan.micro_batches} ${r.plan.pipeline_schedule}`;
+function sectionNode(section) {
+  return element(
+      "section", {}, element("h2", {}, section.title[0].toUpperCase() + section.title.slice(1)),
+      section.hint ? element("p", {class: "hint"}, section.hint) : null,
+      section.rows.length ? element("div", {class: "scroll"}, readyTable(section)) : null,
+      ...section.lines.map((line) => lineNode("p", line)), section.code ? element("pre", {}, section.code) : null);
 }
 
-function writeResults() {
-  const piped = inputs.parallelism.pp > 1 || results.some((r) => r.plan.micro_batches > 1);
-  fill(
-      byId("results"),
-      [
-        ["System", "", (r) => r.system],
-        ["Degree", "fwd / bwd", (r) => `${r.plan.forward_degree} / ${backwardDegree(r.plan)}`],
-        ...(piped ? [["Micro-batches", "schedule", pipeline]] : []),
-        ["Step", "ms", (r) => ms(r.iteration_s)],
-        ...(results.some((r) => r.interval_s) ?
-                [["90 % range", "ms", (r) => (r.interval_s ? r.interval_s.map(ms).join(" \u2013 ") : missing)]] :
-                []),
-        ["Forward", "ms", (r) => ms(r.forward_s)],
-        ["Backward", "ms", (r) => ms(r.backward_s)],
-        ["Speed-up", "\u00d7", (r) => fixed(speedup(r), 2)],
-        ["Exposed", "comm., ms", (r) => ms(r.exposed_communication_s)],
-        ["Lower bound", "ms", (r) => ms(r.lower_bound_s)],
-        ["Plan's bound", "ms", (r) => ms(r.plan_bound_s)],
-        [
-          "Peak", "memory, GiB",
-          (r) => fixed(r.peak_bytes / 2 ** 30, 2) +
-              (r.feasible ? "" : ` (${fixed(r.missing_bytes / 2 ** 30, 2)} too much)`)
-        ],
-        ["Result", "backend", (r) => element("span", {}, tag(r.kind), " " + r.backend)],
-      ],
-      results,
-      (r) =>
-          (r === fastest || tied.includes(r) ? "best" :
-               r.feasible                     ? "" :
-                                                "misfit"));
-  const refused = report.refused || [];
-  byId("results").after(
-      ...refused.map((r) => element("p", {class: "detail"}, `${r.system} is left out: ${r.reason}`)));
-}
-
-function writeRuns() {
-  const rows = results.filter((r) => r.run);
-  if (rows.length === 0) return;
-  const modelled = (r) => results.find((x) => x.system === r.system && x.kind !== "measured");
-  const table = element("table");
-  fill(
-      table,
-      [
-        ["System", "", (r) => r.system],
-        [
-          "Modelled", "ms",
-          (r) => (modelled(r) ? element("span", {}, ms(modelled(r).makespan_s) + " ", tag(modelled(r).kind)) : missing)
-        ],
-        ["Measured", "ms", (r) => element("span", {}, ms(r.makespan_s) + " ", tag("measured"))],
-        ["95 % interval", "ms", (r) => r.ci95_s.map(ms).join(" \u2013 ")],
-        ["Measured / modelled", "", (r) => fixed(r.measured_over_modelled, 3)],
-        ["Samples", "", (r) => r.samples_s.length],
-        ["Dilation", "", (r) => fixed(r.run.dilation, 1)],
-        ["Emulated", "share", (r) => percent(r.run.emulated_share)],
-        ["Overruns", "ops", (r) => r.run.overruns],
-        ["Ran on", "", (r) => `${r.run.device}, ${r.run.transport}, ${r.run.ranks} ranks`],
-      ],
-      rows);
-  byId("runs").append(
-      element("h3", {}, "Measured beside modelled"), element("div", {class: "scroll"}, table),
-      ...rows.map((r) => element("p", {class: numericsClass(r.run.numerics)}, `${r.system}: ${numericsText(r.run.numerics)}`)));
-}
-
-// `ok` is null where nothing was compared.
-function numericsClass({ok}) {
-  return ok === null ? "" : ok ? "good" : "bad";
-}
-
-function numericsText({ok, output_error, gradient_error}) {
-  if (ok === null) return "outputs and gradients were not compared with the reference";
-  const error = Math.max(output_error, gradient_error).toExponential(1);
-  return `outputs and gradients equal the reference: ${ok ? "yes" : "NO"} (error ${error})`;
-}
-
-// The sections whose tables came ready to show.
+// The words come first.
 function writeSections() {
-  for (const {title, hint, headings, rows} of data.sections) {
-    const table = element("table");
-    fill(table, headings.map((heading, i) => [...(heading + "\n").split("\n", 2), (row) => row[i]]), rows);
-    byId("sections").append(element(
-        "section", {class: "results"}, element("h2", {}, title[0].toUpperCase() + title.slice(1)),
-        element("p", {class: "hint"}, hint), element("div", {class: "scroll"}, table)));
-  }
-}
-
-function writeWhy() {
-  const list = element("dl");
-  for (const r of results) {
-    if (r.kind === "measured" || !r.planner.reason) continue;
-    const p = r.planner;
-    const more = [
-      p.choices && `may choose ${p.choices}`,
-      p.runner_up && `runner-up: ${p.runner_up}`,
-      known(p.regret) &&
-          (p.regret < 1e-4 ? "the best of all plans" : `${percent(p.regret, 2)} slower than the best of all plans`),
-      p.evaluations > 1 && `${p.evaluations} plans evaluated in ${formatTime(p.seconds)}`
-    ].filter(Boolean);
-    list.append(
-        element("dt", {}, `${r.system} `, element("span", {class: "hint"}, `chosen by ${words(p.name)}`)),
-        element("dd", {}, p.reason + (more.length ? "; " + more.join("; ") : "")));
-  }
-  byId("why").append(list);
+  for (const section of data.sections)
+    byId(section.title === "explanation" ? "explanation" : "sections").append(sectionNode(section));
 }
 
 // The knobs in which the plans differ; all of them for a single plan.
 function writeKnobs() {
-  const plans = results.filter((r) => r.kind !== "measured" || !results.some((x) => x.system === r.system && x !== r));
+  const plans = report.best ?
+      results.slice(0, 1) :
+      results.filter((r) => r.kind !== "measured" || !results.some((x) => x.system === r.system && x !== r));
   const text = (value) => (Array.isArray(value) ? (value.length ? `${value.length} given` : "none") : words(value));
   const knobs =
       Object.keys(plans.length ? plans[0].plan : {})
@@ -222,24 +122,6 @@ function writeStreams() {
         ["Inside the node", "link busy ms", use("links", "intra")],
       ],
       rows);
-  writeNetwork();
-}
-
-// The traffic that a described network carried; its table stays empty without one.
-function writeNetwork() {
-  const rows = results.flatMap((r) => (r.network ?? []).map((use) => ({r, use})));
-  if (rows.length === 0) return;
-  fill(
-      byId("network"),
-      [
-        ["System", "", ({r}) => r.system],
-        ["Links", "", ({use}) => use.link],
-        ["Number", "", ({use}) => String(use.links)],
-        ["Each", "GB/s", ({use}) => (use.bandwidth_bytes_per_s / 1e9).toPrecision(4)],
-        ["Carried", "by all", ({use}) => formatBytes(use.bytes)],
-        ["Utilisation", "of the step", ({use}) => percent(use.utilisation)],
-      ],
-      rows);
 }
 
 function definitions(title, pairs) {
@@ -269,7 +151,7 @@ function facts(title, object) {
 function writeInputs() {
   byId("inputs").append(
       facts("Cluster", inputs.cluster), facts("Model", inputs.model), facts("Workload", inputs.workload),
-      facts("Groups", inputs.parallelism),
+      facts("Groups", inputs.parallelism ?? results[0].parallelism),
       facts("Calibration", {name: inputs.calibration.name, source: inputs.calibration.source}));
 }
 
@@ -308,7 +190,7 @@ function writeProvenance() {
   byId("provenance")
       .append(
           program, definitions("Libraries", Object.entries(libraries)),
-          definitions("Input files (SHA-256)", Object.entries(inputs.sha256)));
+          definitions("Input files (SHA-256)", Object.entries((inputs ?? report).sha256)));
   byId("download").addEventListener("click", () => {
     const url = URL.createObjectURL(new Blob([JSON.stringify(report, null, 2)], {type: "application/json"}));
     const link = element("a", {href: url, download: `dovetail-${report.kind}.json`});
@@ -317,21 +199,19 @@ function writeProvenance() {
   });
 }
 
-byId("kind").textContent = report.kind;
-byId("headline").textContent = headline();
+byId("kind").textContent = data.command;
+if (data.headline) byId("headline").textContent = data.headline;
 byId("question").append(...data.question.map((line) => element("p", {}, line)));
 writeCards();
-writeResults();
-writeRuns();
 writeSections();
-writeWhy();
 writeKnobs();
 writeStreams();
-writeInputs();
-writeCosts();
+if (inputs) {
+  writeInputs();
+  writeCosts();
+}
+byId("inputs-section").hidden = !inputs;
 writeProvenance();
-byId("explanation").append(...(report.explanation?.text ?? []).map((paragraph) => element("p", {}, paragraph)));
-byId("explanation-section").hidden = !report.explanation;
 byId("notes").append(...report.notes.map((note) => element("li", {}, note)));
 byId("notes-section").hidden = report.notes.length === 0;
 if (results.length === 0)

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "models/base/names.hpp"
-#include "models/results/ranking.hpp"
+#include "reports/sections/cells.hpp"
 #include "reports/sections/section.hpp"
 
 namespace dovetail::reports {
@@ -18,16 +18,17 @@ std::string change(double ratio) {
 }
 
 // The table is that of the fastest result alone; the data has those of all.
-SectionTable costs_table(const Report& report) {
-  SectionTable table{{"system", "cost", "known\nfrom", "within\nx", "step, if the\ncost is low, %", "high, %"}, {}};
-  const SystemResult* best = fastest(report);
-  if (best == nullptr && !report.results.empty()) best = &report.results.front();
-  if (best == nullptr || !best->range) return table;
-  std::string name = best->system;
+SectionContent costs_content(const Report& report, Detail detail) {
+  SectionContent content;
+  const SystemResult* best = best_of(report);
+  if (!in_depth(report, detail) || best == nullptr || !best->range) return content;
+  content.headings = {"system", "cost", "known\nfrom", "within\nx", "step, if the\ncost is low, %", "high, %"};
+  std::string name = name_of(*best);
   for (const CostInfluence& cost : best->range->costs)
-    table.rows.push_back({std::exchange(name, ""), cost.cost, std::string(name_in(origin_names, cost.origin)),
-                          fmt::format("{:.3g}", cost.within), change(cost.fast), change(cost.slow)});
-  return table;
+    content.rows.push_back({{std::exchange(name, ""), printable(cost.cost, 60),
+                             std::string(name_in(origin_names, cost.origin)), fmt::format("{:.3g}", cost.within),
+                             change(cost.fast), change(cost.slow)}});
+  return content;
 }
 
 nlohmann::ordered_json costs_json(const SystemResult& result) {
@@ -46,10 +47,10 @@ nlohmann::ordered_json costs_json(const SystemResult& result) {
 
 Section costs_that_matter() {
   return {"costs that matter most",
+          Titled::Always,
           "The step while one cost is at an end of the range in which it is known and all others are as calibrated.",
+          costs_content,
           "costs_that_matter",
-          /*brief=*/true,
-          costs_table,
           costs_json};
 }
 

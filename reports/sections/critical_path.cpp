@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/base/names.hpp"
+#include "reports/sections/cells.hpp"
 #include "reports/sections/section.hpp"
 
 namespace dovetail::reports {
@@ -76,19 +77,21 @@ std::string operation(const PathShare& share) {
 }
 
 // The three longest of each result, whose name stands in the first row.
-SectionTable critical_path_table(const Report& report) {
-  SectionTable table{{"system", "operation", "ops", "% of\nthe step"}, {}};
+SectionContent critical_path_content(const Report& report, Detail detail) {
+  SectionContent content;
+  if (!in_depth(report, detail)) return content;
+  content.headings = {"system", "operation", "ops", "% of\nthe step"};
   for (const SystemResult& result : report.results) {
-    std::string name = result.system;
+    std::string name = name_of(result);
     if (result.timeline.kind != report.results.front().timeline.kind)
       name += fmt::format(" ({})", name_in(result_kind_names, result.timeline.kind));
     std::vector<PathShare> shares = path_shares(result);
     if (shares.size() > 3) shares.erase(shares.begin() + 3, shares.end());
     for (const PathShare& share : shares)
-      table.rows.push_back({std::exchange(name, ""), operation(share), std::to_string(share.ops),
-                            fmt::format("{:.1f}", share.time / result.metrics.makespan * 100)});
+      content.rows.push_back({{std::exchange(name, ""), operation(share), std::to_string(share.ops),
+                               fmt::format("{:.1f}", share.time / result.metrics.makespan * 100)}});
   }
-  return table;
+  return content;
 }
 
 nlohmann::ordered_json critical_path_json(const SystemResult& result) {
@@ -104,9 +107,12 @@ nlohmann::ordered_json critical_path_json(const SystemResult& result) {
 }  // namespace
 
 Section critical_path() {
-  return {"what limits the step", "The kinds of operations that take longest on the chain that ends last.",
-          "critical_path",        /*brief=*/true,
-          critical_path_table,    critical_path_json};
+  return {"what limits the step",
+          Titled::Always,
+          "The kinds of operations that take longest on the chain that ends last.",
+          critical_path_content,
+          "critical_path",
+          critical_path_json};
 }
 
 }  // namespace dovetail::reports

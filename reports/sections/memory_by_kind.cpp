@@ -6,14 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "models/results/ranking.hpp"
 #include "models/time/memory_kinds.hpp"
+#include "reports/sections/cells.hpp"
 #include "reports/sections/section.hpp"
 
 namespace dovetail::reports {
 namespace {
-
-constexpr double gibibyte = 1024. * 1024 * 1024;
 
 double sum_of(const MemoryByKind& stage) {
   double sum = 0;
@@ -22,27 +20,27 @@ double sum_of(const MemoryByKind& stage) {
 }
 
 // The fastest result: a row for each stage, a column for each kind that is anywhere.
-SectionTable memory_table(const Report& report) {
-  SectionTable table{{"system", "stage", "peak\nGiB"}, {}};
-  if (report.kind == "run") return table;  // sizes are scaled down
-  const SystemResult* best = fastest(report);
-  if (best == nullptr && !report.results.empty()) best = &report.results.front();
-  if (best == nullptr) return table;
+SectionContent memory_content(const Report& report, Detail detail) {
+  SectionContent content;
+  const SystemResult* best = best_of(report);
+  if (detail == Detail::Brief || best == nullptr) return content;
+  if (report.kind == "run") return content;  // sizes are scaled down
+  content.title = fmt::format("memory by kind, of {}", name_of(*best));
+  content.headings = {"stage", "peak\nGiB"};
   std::vector<std::size_t> shown;
   for (std::size_t kind = 0; kind < memory_kind_names.size(); ++kind)
     if (std::ranges::any_of(best->memory_by_stage, [&](const MemoryByKind& m) { return m[kind] > Bytes(0); })) {
       shown.push_back(kind);
-      table.headings.emplace_back(memory_kind_names[kind].first);
+      content.headings.push_back(replaced(std::string(memory_kind_names[kind].first), " ", "\n"));
     }
-  std::string name = best->system;
   for (std::size_t stage = 0; stage < best->memory_by_stage.size(); ++stage) {
     const MemoryByKind& of_stage = best->memory_by_stage[stage];
-    std::vector<std::string> row{std::exchange(name, ""), fmt::format("{}", stage),
-                                 fmt::format("{:.2f}", sum_of(of_stage) / gibibyte)};
-    for (const std::size_t kind : shown) row.push_back(fmt::format("{:.2f}", of_stage[kind].value() / gibibyte));
-    table.rows.push_back(std::move(row));
+    std::vector<std::string> row{fmt::format("{}", stage),
+                                 fmt::format("{:.2f}", sum_of(of_stage) / gib)};
+    for (const std::size_t kind : shown) row.push_back(fmt::format("{:.2f}", of_stage[kind].value() / gib));
+    content.rows.push_back({std::move(row)});
   }
-  return table;
+  return content;
 }
 
 nlohmann::ordered_json memory_json(const SystemResult& result) {
@@ -63,10 +61,10 @@ nlohmann::ordered_json memory_json(const SystemResult& result) {
 
 Section memory_by_kind() {
   return {"memory by kind",
+          Titled::Always,
           "Device memory of a rank of each pipeline stage at its own peak, in GiB, of the fastest system.",
+          memory_content,
           "memory_by_stage",
-          /*brief=*/false,
-          memory_table,
           memory_json};
 }
 

@@ -6,26 +6,29 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/sections/cells.hpp"
 #include "reports/sections/section.hpp"
 
 namespace dovetail::reports {
 namespace {
 
-SectionTable throughput_table(const Report& report) {
-  SectionTable table{{"system", "global\nbatch", "tokens\na step", "tokens/s", "tokens/s\na GPU",
-                      "model TFLOP/s\na GPU", "MFU\n%", "exposed\n%", "waiting\n%"},
-                     {}};
-  if (report.kind == "run") return table;  // scaled down, and mostly held to modelled times
+// Plans on layouts have these figures in their own table.
+SectionContent throughput_content(const Report& report, Detail detail) {
+  SectionContent content;
+  if (detail == Detail::Brief || report.tuning) return content;
+  if (report.kind == "run") return content;  // scaled down, and mostly held to modelled times
+  content.headings = {"system", "global\nbatch", "tokens\na step", "tokens/s", "tokens/s\na GPU",
+                      "model TFLOP/s\na GPU", "MFU\n%", "exposed\n%", "waiting\n%"};
   for (const SystemResult& result : report.results) {
     const Throughput& t = result.throughput;
     if (t.tokens_per_second <= 0) continue;
-    table.rows.push_back({result.system, fmt::format("{}", t.samples), fmt::format("{}", t.tokens),
+    content.rows.push_back({{name_of(result), fmt::format("{}", t.samples), fmt::format("{}", t.tokens),
                           fmt::format("{:.4g}", t.tokens_per_second), fmt::format("{:.4g}", t.of_gpu),
                           fmt::format("{:.3g}", t.model_flops.value() / 1e12),
                           t.mfu ? fmt::format("{:.3g}", 100 * *t.mfu) : "-", fmt::format("{:.1f}", 100 * t.exposed),
-                          fmt::format("{:.1f}", 100 * t.waiting)});
+                          fmt::format("{:.1f}", 100 * t.waiting)}});
   }
-  return table;
+  return content;
 }
 
 nlohmann::ordered_json throughput_json(const SystemResult& result) {
@@ -46,14 +49,14 @@ nlohmann::ordered_json throughput_json(const SystemResult& result) {
 Section throughput() {
   return {
       "throughput",
+      Titled::Always,
       "Model flops of a token: 6 x the active parameters of products (2 x in a forward pass alone), and "
       "attention's 3 s heads (query + value size) a layer; embedding look-up, recomputation and padding count "
       "nothing. MFU divides them by the peak of the products' format. Exposed: communication without computation. "
       "Waiting: neither runs (pipeline bubble, launches, other ranks). Both are means over all ranks, which compute "
       "for the rest of the step.",
+      throughput_content,
       "throughput",
-      /*brief=*/false,
-      throughput_table,
       throughput_json};
 }
 

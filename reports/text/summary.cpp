@@ -25,6 +25,8 @@ const SystemResult* modelled(const Report& report, const SystemResult& measured)
   return nullptr;
 }
 
+}  // namespace
+
 SummaryRow summarize(const Report& report, const SystemResult& result) {
   SummaryRow row;
   row.result = &result;
@@ -35,15 +37,13 @@ SummaryRow summarize(const Report& report, const SystemResult& result) {
   const auto first = std::find_if(report.results.begin(), report.results.end(), [&](const SystemResult& other) {
     return other.timeline.kind == result.timeline.kind;
   });
-  row.speedup = ratio(first->metrics.makespan, result.metrics.makespan);
+  if (first != report.results.end()) row.speedup = ratio(first->metrics.makespan, result.metrics.makespan);
   row.of_plan = std::isnan(result.lower_bound.value());
   row.over_bound = ratio(result.metrics.makespan, row.of_plan ? result.plan_bound : result.lower_bound);
   if (result.timeline.kind == ResultKind::Measured) row.expected = modelled(report, result);
   if (row.expected != nullptr) row.measured_ratio = ratio(result.metrics.makespan, row.expected->metrics.makespan);
   return row;
 }
-
-}  // namespace
 
 std::vector<SummaryRow> summarize(const Report& report) {
   std::vector<SummaryRow> rows;

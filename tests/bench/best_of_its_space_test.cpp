@@ -58,11 +58,11 @@ std::vector<Change> changes_of_one_knob() {
 
 class Climber {
  public:
-  Climber(const Experiment& experiment, const TunedPlan& answer, Bytes limit)
+  Climber(const Experiment& experiment, const SystemResult& answer, Bytes limit)
       : experiment_(planners::with_layout(experiment, {answer.groups, answer.micro_batch, answer.plan.micro_batches})),
         limit_(limit),
         best_(answer.plan),
-        time_(answer.step) {}
+        time_(answer.metrics.makespan) {}
 
   Seconds time() const { return time_; }
   const std::string& found() const { return found_; }
@@ -100,7 +100,7 @@ class Climber {
 };
 
 // The step that the climber ends with, over that of the answer.
-double climbed(const TuneQuestion& question, const TunedPlan& answer, Bytes limit, int pairs) {
+double climbed(const TuneQuestion& question, const SystemResult& answer, Bytes limit, int pairs) {
   const std::vector<Change> changes = changes_of_one_knob();
   Climber climber(question.question.experiment, answer, limit);
   for (bool better = true; better;) {
@@ -111,7 +111,7 @@ double climbed(const TuneQuestion& question, const TunedPlan& answer, Bytes limi
   std::uniform_int_distribution<std::size_t> any(0, changes.size() - 1);
   for (int i = 0; i < pairs; ++i) climber.try_out({&changes[any(random)], &changes[any(random)]});
   if (!climber.found().empty()) UNSCOPED_INFO(climber.found());
-  return climber.time() / answer.step;
+  return climber.time() / answer.metrics.makespan;
 }
 
 TuneOptions asked(const std::string& cluster, int nodes, const std::string& model, int batch,
@@ -131,9 +131,9 @@ TuneOptions asked(const std::string& cluster, int nodes, const std::string& mode
 
 double climbed_from_answer(const TuneOptions& options, int pairs) {
   const TuneQuestion question = load_tune_question(options);
-  const Tuning tuning = tune(question, options, {});
-  REQUIRE(!tuning.best.empty());
-  return climbed(question, tuning.best.front(), tuning.limit, pairs);
+  const Report report = tune(question, options, {});
+  REQUIRE(!report.results.empty());
+  return climbed(question, report.results.front(), report.tuning->limit, pairs);
 }
 
 }  // namespace

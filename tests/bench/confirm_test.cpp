@@ -10,8 +10,8 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "reports/data/tuning_report.hpp"
-#include "reports/text/tuning_table.hpp"
+#include "reports/answer/json_report.hpp"
+#include "reports/answer/table.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -20,7 +20,7 @@ namespace {
 
 struct Tuned {
   TuneQuestion question;
-  Tuning tuning;
+  Report report;
 };
 
 // The best plans of six layers on two nodes, those with so many pipeline stages.
@@ -36,17 +36,17 @@ Tuned tuned(int stages, int count) {
   options.count = count;
   options.systems = {"tutel"};
   TuneQuestion question = load_tune_question(options);
-  Tuning tuning = tune(question, options, {});
-  return {std::move(question), std::move(tuning)};
+  Report report = tune(question, options, {});
+  return {std::move(question), std::move(report)};
 }
 
 Confirmation confirmed(const Tuned& tuned, const std::string& by) {
-  return Confirmer(tuned.question.question.experiment, by, {Seconds(.05), 1}).confirm(tuned.tuning);
+  return Confirmer(tuned.question.question.experiment, by, {Seconds(.05), 1}).confirm(tuned.report.results);
 }
 
-std::string table_of(const Tuning& tuning) {
+std::string table_of(const Report& report) {
   std::ostringstream table;
-  reports::write_tuning(table, tuning, false, true);
+  reports::write_table(table, report, false, true);
   return table.str();
 }
 
@@ -59,11 +59,11 @@ TEST_CASE("tune: SimGrid finds the steps of the best plans that the search predi
   REQUIRE(simulated.plans.size() == 3);
   for (const ConfirmedPlan& plan : simulated.plans) {
     INFO(plan.rank);
-    CHECK(plan.modelled == answer.tuning.best.at(static_cast<std::size_t>(plan.rank - 1)).step);
+    CHECK(plan.modelled == answer.report.results.at(static_cast<std::size_t>(plan.rank - 1)).metrics.makespan);
     CHECK(plan.step.value() == Approx(plan.modelled.value()).epsilon(1e-3));
   }
-  answer.tuning.confirmation = simulated;
-  CHECK_THAT(table_of(answer.tuning), Catch::Contains("the best plans, simulated by simgrid"));
+  answer.report.tuning->confirmation = simulated;
+  CHECK_THAT(table_of(answer.report), Catch::Contains("the best plans, simulated by simgrid"));
 }
 
 TEST_CASE("tune: the best plans really run in small, held to what is modelled for that size") {
@@ -72,16 +72,16 @@ TEST_CASE("tune: the best plans really run in small, held to what is modelled fo
   CHECK(measured.in_small);
   REQUIRE(measured.plans.size() == 1);
   CHECK(measured.plans.front().step >= measured.plans.front().modelled * .999);
-  answer.tuning.confirmation = measured;
-  CHECK_THAT(table_of(answer.tuning), Catch::Contains("really run in small (host)"));
+  answer.report.tuning->confirmation = measured;
+  CHECK_THAT(table_of(answer.report), Catch::Contains("really run in small (host)"));
   std::ostringstream json;
-  reports::write_json(json, answer.tuning);
+  reports::write_json(json, answer.report);
   CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));
 }
 
 TEST_CASE("tune: a plan that cannot be confirmed has its reason, and so has a name that is none") {
   Tuned answer = tuned(1, 2);
-  answer.tuning.best.back().plan.forward_degree = 95;  // of 96 tokens
+  answer.report.results.back().plan.forward_degree = 95;  // of 96 tokens
   const Confirmation measured = confirmed(answer, "host");
   CHECK(measured.plans.size() == 1);
   REQUIRE(measured.refused.size() == 1);

@@ -10,7 +10,7 @@
 #include "models/time/analytic_backend.hpp"
 #include "reports/flags/frameworks.hpp"
 #include "reports/text/format.hpp"
-#include "reports/text/tuning_table.hpp"
+#include "reports/answer/table.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -117,15 +117,15 @@ TEST_CASE("tune says what it asks, and asks the same where the user says it") {
   options.sequence = 2048;
   options.draws = 0;
   options.explain = false;
-  const Tuning open = tune(load_tune_question(options), options, {});
+  const Report open = tune(load_tune_question(options), options, {});
   std::ostringstream text;
-  reports::write_tuning(text, open, false, true);
+  reports::write_table(text, open, false, true);
   CHECK_THAT(text.str(), Contains("8 of 48 layers, 64 samples of 2048 tokens, top 8 of 128 experts, dropless, bf16"));
   options.request.set.insert(options.request.set.end(),
                              {"workload.capacity_factor=0", "workload.message_sizes=routed"});
-  const Tuning said = tune(load_tune_question(options), options, {});
-  CHECK(said.best.front().step == open.best.front().step);
-  CHECK(said.systems.front().own.step == open.systems.front().own.step);
+  const Report said = tune(load_tune_question(options), options, {});
+  CHECK(said.results.front().metrics.makespan == open.results.front().metrics.makespan);
+  CHECK(said.tuning->systems.front().own.metrics.makespan == open.tuning->systems.front().own.metrics.makespan);
 }
 
 // As many micro-batches as stages: by 1f1b and by gpipe the step takes as long.

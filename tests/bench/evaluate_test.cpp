@@ -15,7 +15,7 @@
 #include "models/files/schema_file.hpp"
 #include "models/price/calibration.hpp"
 #include "models/results/add_figures.hpp"
-#include "reports/data/json_report.hpp"
+#include "reports/answer/json_report.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -15,9 +15,9 @@
 #include "planners/layouts/layout.hpp"
 #include "planners/steps/refusal.hpp"
 #include "planners/steps/step_prediction.hpp"
-#include "reports/data/tuning_report.hpp"
-#include "reports/page/tuning_page.hpp"
-#include "reports/text/tuning_table.hpp"
+#include "reports/page/html.hpp"
+#include "reports/answer/json_report.hpp"
+#include "reports/answer/table.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -47,13 +47,13 @@ TuneOptions asked_for(Framework framework, std::vector<std::string> set = {}) {
   return with_its_costs(std::move(options));
 }
 
-Tuning tuned_by(const TuneOptions& options) {
+Report tuned_by(const TuneOptions& options) {
   return tune(load_tune_question(options), options, {});
 }
 
 // The answers that several tests look at.
-const Tuning& answer_for(Framework framework) {
-  static std::map<Framework, Tuning> known;
+const Report& answer_for(Framework framework) {
+  static std::map<Framework, Report> known;
   const auto found = known.find(framework);
   return found != known.end() ? found->second : known.emplace(framework, tuned_by(asked_for(framework))).first->second;
 }
@@ -73,41 +73,41 @@ constexpr std::array every_framework{Framework::Megatron, Framework::DeepSpeed, 
 
 TEST_CASE("tune --for: every plan is one that the framework runs as it is") {
   for (const Framework framework : every_framework) {
-    const Tuning& tuning = answer_for(framework);
+    const Report& report = answer_for(framework);
     INFO(name_in(reports::framework_names, framework));
-    REQUIRE(!tuning.best.empty());
-    REQUIRE(tuning.framework);
+    REQUIRE(!report.results.empty());
+    REQUIRE(report.tuning->framework);
     const Experiment question = load_tune_question(asked_for(framework)).question.experiment;
-    const auto runs = [&](const TunedPlan& plan) {
+    const auto runs = [&](const SystemResult& plan) {
       const Experiment e = planners::with_layout(question, {plan.groups, plan.micro_batch, plan.plan.micro_batches});
       INFO(plan.system);
       CHECK(reports::flags_for(framework, e, plan.plan).cannot.empty());
     };
-    for (const TunedPlan& plan : tuning.best) {
-      CHECK(plan.system == "for " + tuning.framework->name);
+    for (const SystemResult& plan : report.results) {
+      CHECK(plan.system == "for " + report.tuning->framework->name);
       runs(plan);
     }
-    for (const TunedPlan& plan : tuning.front) runs(plan);
-    REQUIRE(!tuning.systems.empty());
-    for (const TunedSystem& system : tuning.systems) {
+    for (const SystemResult& plan : report.tuning->front) runs(plan);
+    REQUIRE(!report.tuning->systems.empty());
+    for (const TunedSystem& system : report.tuning->systems) {
       runs(system.own);
-      CHECK(system.own.step >= tuning.best.front().step);
+      CHECK(system.own.metrics.makespan >= report.results.front().metrics.makespan);
     }
   }
 }
 
 TEST_CASE("tune --for: the answer is never faster than that to the same question for any plan") {
   for (const Framework framework : every_framework) {
-    const Tuning& tuning = answer_for(framework);
+    const Report& report = answer_for(framework);
     INFO(name_in(reports::framework_names, framework));
     TuneOptions options = asked_for(framework);
     options.plans_for.reset();
     options.systems = {"tutel"};
-    const Seconds any = tuned_by(options).best.front().step;
-    CHECK(any <= tuning.best.front().step * 1.005);
-    REQUIRE(tuning.framework->any);
-    CHECK(tuning.framework->any->step <= tuning.best.front().step);
-    CHECK(tuning.framework->any->step.value() == Approx(any.value()).epsilon(.005));
+    const Seconds any = tuned_by(options).results.front().metrics.makespan;
+    CHECK(any <= report.results.front().metrics.makespan * 1.005);
+    REQUIRE(report.tuning->framework->any);
+    CHECK(report.tuning->framework->any->metrics.makespan <= report.results.front().metrics.makespan);
+    CHECK(report.tuning->framework->any->metrics.makespan.value() == Approx(any.value()).epsilon(.005));
   }
 }
 
@@ -142,15 +142,15 @@ TEST_CASE("tune --for: two plans with the same arguments take the same time") {
 
 TEST_CASE("tune --for: what is missing is what the best plan of all has and the flags do not say") {
   for (const Framework framework : every_framework) {
-    const ForFramework& its = *answer_for(framework).framework;
+    const ForFramework& its = *answer_for(framework).tuning->framework;
     INFO(its.name);
-    CHECK(its.missing.empty() == (its.any->step == answer_for(framework).best.front().step));
+    CHECK(its.missing.empty() == (its.any->metrics.makespan == answer_for(framework).results.front().metrics.makespan));
     for (const MissingValue& missing : its.missing) {
       INFO(missing.key);
       CHECK(missing.value != missing.instead);
       if (!missing.key.starts_with("plan.")) continue;
       const Knob& of = knob(std::string_view(missing.key).substr(5));
-      const Plan& own = answer_for(framework).best.front().plan;
+      const Plan& own = answer_for(framework).results.front().plan;
       CHECK(!same_value(of, its.any->plan, own));
     }
     for (std::size_t i = 1; i < its.missing.size(); ++i)
@@ -189,12 +189,12 @@ TEST_CASE("tune --for: settings may need others for the framework to run them") 
     TuneOptions options = asked_for(framework, {set, "parallelism.pp=1", "parallelism.ep=8"});
     options.gains = false;
     INFO(set);
-    const Tuning tuning = tuned_by(options);
-    REQUIRE(!tuning.best.empty());
-    const Plan& plan = tuning.best.front().plan;
+    const Report report = tuned_by(options);
+    REQUIRE(!report.results.empty());
+    const Plan& plan = report.results.front().plan;
     if (framework == Framework::Megatron) CHECK(plan.grad_sync != GradSync::After);
     if (framework == Framework::Tutel) CHECK(plan.forward_degree == 2);
-    CHECK(!tuning.framework->any);
+    CHECK(!report.tuning->framework->any);
   }
 }
 
@@ -202,22 +202,22 @@ TEST_CASE("tune --for: a system that is asked for and that the framework does no
   TuneOptions options = asked_for(Framework::Megatron, {"parallelism.pp=1", "parallelism.ep=8"});
   options.gains = false;
   options.systems = {"megatron_lm", "fsmoe"};
-  const Tuning tuning = tuned_by(options);
-  REQUIRE(tuning.systems.size() == 1);
-  CHECK(tuning.systems.front().own.system == "megatron_lm");
-  REQUIRE(tuning.refused.size() == 1);
-  CHECK_THAT(tuning.refused.front().reason, Catch::StartsWith("Megatron-LM does not run it: plan."));
+  const Report report = tuned_by(options);
+  REQUIRE(report.tuning->systems.size() == 1);
+  CHECK(report.tuning->systems.front().own.system == "megatron_lm");
+  REQUIRE(report.refused.size() == 1);
+  CHECK_THAT(report.refused.front().reason, Catch::StartsWith("Megatron-LM does not run it: plan."));
 }
 
 TEST_CASE("tune --for: the table, the page and the file say what the framework cannot do") {
-  Tuning tuning = answer_for(Framework::Megatron);
-  ForFramework& its = *tuning.framework;
-  const Seconds own = tuning.best.front().step;
-  its.any->step = .8 * own;
+  Report report = answer_for(Framework::Megatron);
+  ForFramework& its = *report.tuning->framework;
+  const Seconds own = report.results.front().metrics.makespan;
+  its.any->metrics.makespan = .8 * own;
   its.missing = {{"plan.scope", "moe", "layer", {"plan.order alternate"}, .95 * own, .9 * own},
                  {"parallelism.pp", "2", "", {}, {}, {}}};
   std::ostringstream table, page, json;
-  reports::write_tuning(table, tuning, false, true);
+  reports::write_table(table, report, false, true);
   CHECK_THAT(table.str(), Contains("for Megatron-LM (d98e8a6, core 0.20.0): plans that it runs as they are"));
   CHECK_THAT(table.str(), Contains("what Megatron-LM cannot do, and what it would gain by that"));
   CHECK_THAT(table.str(), Catch::Matches("[^]*plan\\.scope moe +layer +5\\.0 +10\\.0 +plan\\.order alternate\n[^]*"));
@@ -228,8 +228,8 @@ TEST_CASE("tune --for: the table, the page and the file say what the framework c
     INFO(line);
     CHECK(line.size() <= 120);
   }
-  reports::write_html(page, tuning);
-  CHECK_THAT(page.str(), Contains("Arguments of Megatron-LM") && Contains("--use-distributed-optimizer"));
-  reports::write_json(json, tuning);
+  reports::write_html(page, report);
+  CHECK_THAT(page.str(), Contains("what Megatron-LM cannot do") && Contains("--use-distributed-optimizer"));
+  reports::write_json(json, report);
   CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/pipeline/plan_text.hpp"
+#include "reports/text/plan_text.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -14,29 +14,29 @@ TEST_CASE("knobs that differ from their defaults stand first") {
   Plan plan;
   plan.forward_degree = 4;
   plan.scope = Scope::Moe;
-  CHECK(bench::plan_text(plan, false) == "  forward_degree 4, scope moe\n");
-  CHECK_THAT(bench::plan_text(plan, true),
+  CHECK(reports::plan_text(plan, false) == "  forward_degree 4, scope moe\n");
+  CHECK_THAT(reports::plan_text(plan, true),
              StartsWith("  forward_degree     4\n  scope              moe\n  other knobs: backward_degree 1, "));
-  CHECK(bench::plan_text(Plan(), false) == "  every knob is at its default\n");
+  CHECK(reports::plan_text(Plan(), false) == "  every knob is at its default\n");
 }
 
 TEST_CASE("gradient slices are counted, or listed when asked for") {
   Plan plan;
   plan.grad_sync = GradSync::Partitioned;
   plan.gradient_slices = {{Window::Moe, 0, 10}, {Window::Tail, 0, 20}};
-  CHECK_THAT(bench::plan_text(plan, false), Contains("gradient_slices 2 (-v lists them)\n"));
-  CHECK_THAT(bench::plan_text(plan, true),
+  CHECK_THAT(reports::plan_text(plan, false), Contains("gradient_slices 2 (-v lists them)\n"));
+  CHECK_THAT(reports::plan_text(plan, true),
              Contains("10 elements beside the experts of layer 0\n") && Contains("20 elements after the step\n"));
 }
 
 TEST_CASE("a plan's text and the list of knobs know a value and a knob that are planted in the table") {
   const std::vector<Knob> table = test::planted_knobs();
   Plan plan;
-  CHECK_THAT(bench::plan_text(plan, true, table), Contains("planted_knob 1"));
+  CHECK_THAT(reports::plan_text(plan, true, table), Contains("planted_knob 1"));
   plan.virtual_stages = 3;
   plan.scope = static_cast<Scope>(4);
-  CHECK_THAT(bench::plan_text(plan, false, table), Contains("scope planted_value") && Contains("planted_knob 3"));
-  const std::string text = bench::plan_text(plan, true, table);
+  CHECK_THAT(reports::plan_text(plan, false, table), Contains("scope planted_value") && Contains("planted_knob 3"));
+  const std::string text = reports::plan_text(plan, true, table);
   CHECK_THAT(text, Contains("  scope              planted_value\n") && Contains("  planted_knob       3\n"));
   const std::string list = bench::knobs_text(table);
   CHECK_THAT(list,

@@ -8,9 +8,10 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "reports/data/tuning_report.hpp"
-#include "reports/page/tuning_page.hpp"
-#include "reports/text/tuning_table.hpp"
+#include "reports/page/html.hpp"
+#include "reports/answer/csv.hpp"
+#include "reports/answer/json_report.hpp"
+#include "reports/answer/table.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -32,7 +33,7 @@ TuneOptions several() {
   return options;
 }
 
-TuningCurve curve_of(const TuneOptions& options) {
+Report curve_of(const TuneOptions& options) {
   FilesRead files;
   return tune_curve(hardware_choices(options), files, {}, [] {});
 }
@@ -68,19 +69,19 @@ TEST_CASE("tune: choices of hardware are whole nodes") {
 TEST_CASE("tune: a point of a curve is what tune says of it alone") {
   TuneOptions two = several();
   two.gpus = "8";
-  const TuningCurve curve = curve_of(two);
-  REQUIRE(curve.points.size() == 2);
+  const Report curve = curve_of(two);
+  REQUIRE(curve.curve->points.size() == 2);
   TuneOptions alone = several();
   alone.request.cluster = "hgx-h200";
   alone.request.nodes = 1;
-  const Tuning tuning = tune(load_tune_question(alone), alone, {});
-  REQUIRE(curve.points[1].best);
-  CHECK(curve.points[1].best->step == tuning.best.front().step);
-  CHECK(curve.points[1].best->plan == tuning.best.front().plan);
+  const Report report = tune(load_tune_question(alone), alone, {});
+  REQUIRE(curve.curve->points[1].best);
+  CHECK(curve.curve->points[1].best->metrics.makespan == report.results.front().metrics.makespan);
+  CHECK(curve.curve->points[1].best->plan == report.results.front().plan);
 }
 
 TEST_CASE("tune: hours and energy follow from tokens a second") {
-  TunedPlan plan;
+  SystemResult plan;
   plan.throughput.of_gpu = 10'000;  // 1e12 / 1e4 = 1e8 seconds of a GPU, which are 27,778 hours; at 1 kW 27.8 MWh
   CHECK(gpu_hours(plan, trillion) == Approx(27'777.8));
   CHECK(megawatt_hours(plan, trillion, 1000) == Approx(27.7778));
@@ -92,16 +93,16 @@ TEST_CASE("tune: a curve keeps its schema, and what does not fit has its reason"
   options.request.cluster = "dgx-h100";
   options.draws = 0;
   options.gpus = "8,64";
-  const TuningCurve curve = curve_of(options);
-  CHECK(!curve.points[0].best);
-  CHECK_THAT(curve.points[0].refusal, Contains("no plan fits"));
-  CHECK(curve.points[1].best);
+  const Report curve = curve_of(options);
+  CHECK(!curve.curve->points[0].best);
+  CHECK_THAT(curve.curve->points[0].refusal, Contains("no plan fits"));
+  CHECK(curve.curve->points[1].best);
   std::ostringstream json, csv, text, page;
   reports::write_json(json, curve);
   CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning_curve")));
   reports::write_csv(csv, curve);
   CHECK(csv.str().starts_with("cluster,gpus,"));
-  reports::write_tuning(text, curve, false);
+  reports::write_table(text, curve, false, false);
   CHECK_THAT(text.str(), Contains("dgx-h100, 8 GPUs: no plan fits"));
   reports::write_html(page, curve);
   CHECK_THAT(page.str(), Contains("<svg") && Contains("</html>"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/tune.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -10,10 +12,13 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
+#include "models/results/ranking.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/layouts/layout.hpp"
-#include "reports/data/tuning_report.hpp"
-#include "reports/text/tuning_table.hpp"
+#include "reports/answer/csv.hpp"
+#include "reports/answer/json_report.hpp"
+#include "reports/answer/table.hpp"
+#include "reports/page/html.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -33,7 +38,7 @@ TuneOptions two_nodes() {
   return options;
 }
 
-Tuning answer_of(const TuneOptions& options) {
+Report answer_of(const TuneOptions& options) {
   return tune(load_tune_question(options), options, {});
 }
 
@@ -46,7 +51,7 @@ struct Announced {
 struct Answered {
   Experiment asked;
   std::vector<Announced> announced;
-  Tuning tuning;
+  Report report;
 };
 
 // The answer to one question, which the sections of one test look at.
@@ -56,7 +61,7 @@ const Answered& answered() {
     options.explain = true;
     const TuneQuestion question = load_tune_question(options);
     Answered answer{question.question.experiment, {}, {}};
-    answer.tuning = tune(question, options, [&](std::string_view part, double share) {
+    answer.report = tune(question, options, [&](std::string_view part, double share) {
       answer.announced.push_back({std::string(part), share});
     });
     return answer;
@@ -76,39 +81,39 @@ std::string refusal_of(const TuneOptions& options) {
 }  // namespace
 
 TEST_CASE("tune: what holds of an answer") {
-  const Tuning& tuning = answered().tuning;
-  const TunedPlan& best = tuning.best.front();
+  const Report& report = answered().report;
+  const SystemResult& best = report.results.front();
   SECTION("no system is faster than the best, on its own layout or on the best one") {
-    REQUIRE(tuning.best.size() > 1);
-    REQUIRE(tuning.systems.size() > 10);
-    for (const TunedSystem& system : tuning.systems) {
+    REQUIRE(report.results.size() > 1);
+    REQUIRE(report.tuning->systems.size() > 10);
+    for (const TunedSystem& system : report.tuning->systems) {
       INFO(system.own.system);
-      CHECK(system.own.step >= best.step);
-      if (system.on_winners) CHECK(*system.on_winners >= system.own.step);
+      CHECK(system.own.metrics.makespan >= best.metrics.makespan);
+      if (system.on_winners) CHECK(*system.on_winners >= system.own.metrics.makespan);
     }
-    for (std::size_t i = 1; i < tuning.best.size(); ++i) CHECK(tuning.best[i].step >= tuning.best[i - 1].step);
-    for (const TunedPlan& plan : tuning.best) {
-      CHECK(plan.peak() <= tuning.limit);
+    CHECK(std::ranges::is_sorted(report.results, {}, [](const SystemResult& plan) { return plan.metrics.makespan; }));
+    for (const SystemResult& plan : report.results) {
+      CHECK(plan.memory.peak <= report.tuning->limit);
       CHECK(plan.range->draws.size() == 5);
     }
-    CHECK(best.tied);
-    CHECK(tuning.proof.bound <= best.step);
+    CHECK(tied_fastest(report).front() == &best);
+    CHECK(report.tuning->proof.bound <= best.metrics.makespan);
   }
   SECTION("the best step is the one that is simulated with its layout and plan") {
     const Experiment e =
         planners::with_layout(answered().asked, {best.groups, best.micro_batch, best.plan.micro_batches});
     AnalyticBackend backend;
     const SystemResult result = evaluate(e, "best", {best.plan, {}}, backend);
-    CHECK(best.step.value() == Approx(result.metrics.makespan.value()).epsilon(1e-5));
-    CHECK(best.peak().value() == Approx(result.memory.peak.value()).epsilon(1e-5));
+    CHECK(best.metrics.makespan.value() == Approx(result.metrics.makespan.value()).epsilon(1e-5));
+    CHECK(best.memory.peak.value() == Approx(result.memory.peak.value()).epsilon(1e-5));
     CHECK(best.throughput.tokens == 64 * 2048);
   }
   SECTION("the front holds the fastest, and each further plan is smaller") {
-    REQUIRE(!tuning.front.empty());
-    CHECK(tuning.front.front().step == best.step);
-    for (std::size_t i = 1; i < tuning.front.size(); ++i) {
-      CHECK(tuning.front[i].step >= tuning.front[i - 1].step);
-      CHECK(tuning.front[i].peak() < tuning.front[i - 1].peak());
+    REQUIRE(!report.tuning->front.empty());
+    CHECK(report.tuning->front.front().metrics.makespan == best.metrics.makespan);
+    for (std::size_t i = 1; i < report.tuning->front.size(); ++i) {
+      CHECK(report.tuning->front[i].metrics.makespan >= report.tuning->front[i - 1].metrics.makespan);
+      CHECK(report.tuning->front[i].memory.peak < report.tuning->front[i - 1].memory.peak);
     }
   }
   SECTION("progress names each part in turn, and its share of the whole only grows") {
@@ -126,22 +131,46 @@ TEST_CASE("tune: what holds of an answer") {
   }
   SECTION("the result file keeps its schema, and the table fits a terminal") {
     std::ostringstream json, table, csv;
-    reports::write_json(json, tuning);
+    reports::write_json(json, report);
     CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));
-    nlohmann::ordered_json broken = reports::to_json(tuning);
-    broken["best"][0].erase("step_s");
+    nlohmann::ordered_json broken = reports::to_json(report);
+    broken["best"][0].erase("makespan_s");
     CHECK_THROWS(validate(JsonFile::parse(broken.dump(), "result"), load_schema("tuning")));
-    reports::write_tuning(table, tuning, false, true);
+    reports::write_table(table, report, false, true);
     std::istringstream lines(table.str());
     for (std::string line; std::getline(lines, line);) {
       INFO(line);
       CHECK(line.size() <= 120);
     }
-    reports::write_csv(csv, tuning);
+    reports::write_csv(csv, report);
     const std::string text = csv.str();
     CHECK(std::ranges::count(text, '\n') ==
-          static_cast<std::ptrdiff_t>(1 + tuning.best.size() + tuning.systems.size()));
+          static_cast<std::ptrdiff_t>(1 + report.results.size() + report.tuning->systems.size()));
   }
+}
+
+TEST_CASE("tune: its page has what pages of a step have, and its file the sections of the best plan") {
+  Report report = answered().report;
+  add_whole_step(report);
+  const nlohmann::ordered_json json = reports::to_json(report);
+  CHECK_NOTHROW(validate(JsonFile::parse(json.dump(), "result"), load_schema("tuning")));
+  CHECK(!json["best"][0]["critical_path"].empty());
+  CHECK(json["best"][0]["memory_by_stage"].size() == static_cast<std::size_t>(report.results.front().groups.pp));
+  CHECK(json["best"][1]["critical_path"].empty());  // only the best step is built whole
+  std::ostringstream page;
+  reports::write_html(page, report);
+  const std::string text = page.str(), open = "id=\"data\">";
+  const std::size_t from = text.find(open) + open.size();
+  const auto data = nlohmann::json::parse(text.substr(from, text.find("</script>", from) - from));
+  CHECK(data["timelines"].size() == 1);
+  CHECK(data["names"].size() == report.results.size());
+  CHECK_THAT(data["headline"].get<std::string>(), Catch::StartsWith("best: predicted "));
+  std::vector<std::string> titles;
+  for (const auto& section : data["sections"]) titles.push_back(section["title"]);
+  for (const char* title : {"the best plans, one for each layout", "explanation", "what limits the step",
+                            "costs that matter most", "how it was found"})
+    CHECK(std::ranges::count(titles, title) == 1);
+  CHECK_THAT(titles, Catch::VectorContains(fmt::format("memory by kind, of {}", report.results.front().system)));
 }
 
 TEST_CASE("tune: settings restrict the layouts and plans") {
@@ -149,7 +178,7 @@ TEST_CASE("tune: settings restrict the layouts and plans") {
   options.request.set.insert(options.request.set.end(), {"parallelism.pp=2", "parallelism.ep=4", "plan.zero=0"});
   options.micro_batch = 2;
   options.systems = {"tutel"};
-  for (const TunedPlan& plan : answer_of(options).best) {
+  for (const SystemResult& plan : answer_of(options).results) {
     CHECK(plan.groups.pp == 2);
     CHECK(plan.groups.ep == 4);
     CHECK(plan.micro_batch == 2);
@@ -161,8 +190,11 @@ TEST_CASE("tune: ties need no draws") {
   TuneOptions options = two_nodes();
   options.draws = 0;
   options.systems = {"tutel"};
-  const Tuning tuning = answer_of(options);
-  for (const TunedPlan& plan : tuning.best) CHECK(plan.tied == (plan.step < 1.01 * tuning.best.front().step));
+  const Report report = answer_of(options);
+  const Seconds best = report.results.front().metrics.makespan;
+  const auto ties = std::ranges::count_if(report.results,
+                                          [&](const SystemResult& r) { return r.metrics.makespan < 1.01 * best; });
+  CHECK(static_cast<std::ptrdiff_t>(tied_fastest(report).size()) == ties);
 }
 
 TEST_CASE("tune: what contradicts the search is refused in one line") {
@@ -236,11 +268,11 @@ TEST_CASE("tune: where nothing fits, it says how many GPUs would have room") {
   options.request.model = "deepseek-v3";
   options.request.set.clear();
   options.request.nodes = 1;
-  const Tuning tuning = answer_of(options);
-  REQUIRE(tuning.best.empty());
-  REQUIRE(tuning.proof.enough_gpus);
-  options.request.nodes = *tuning.proof.enough_gpus / 16;  // half of them
-  CHECK(answer_of(options).best.empty());
+  const Report report = answer_of(options);
+  REQUIRE(report.results.empty());
+  REQUIRE(report.tuning->proof.enough_gpus);
+  options.request.nodes = *report.tuning->proof.enough_gpus / 16;  // half of them
+  CHECK(answer_of(options).results.empty());
 }
 
 TEST_CASE("tune: a described network counts in the steps that are predicted, and a note says what does not") {
@@ -251,13 +283,13 @@ TEST_CASE("tune: a described network counts in the steps that are predicted, and
   const TuneQuestion question = load_tune_question(options);
   CHECK(std::ranges::any_of(question.question.notes,
                             [](const std::string& note) { return note.starts_with("all ranks of a stage"); }));
-  CHECK(!tune(question, options, {}).best.empty());
+  CHECK(!tune(question, options, {}).results.empty());
 }
 
 TEST_CASE("tune: nothing fits where the memory is too small") {
   TuneOptions options = two_nodes();
   options.request.set.emplace_back(R"(cluster.device.memory="1 GiB")");
-  const Tuning tuning = answer_of(options);
-  CHECK(tuning.best.empty());
-  CHECK(tuning.proof.too_large > 0);
+  const Report report = answer_of(options);
+  CHECK(report.results.empty());
+  CHECK(report.tuning->proof.too_large > 0);
 }

@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-#include "reports/data/json_report.hpp"
+#include "reports/answer/json_report.hpp"
 #include "tests/reports/sample_reports.hpp"
 
 using namespace dovetail;

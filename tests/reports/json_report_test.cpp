@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/data/json_report.hpp"
+#include "reports/answer/json_report.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>

@@ -75,6 +75,7 @@ const std::vector<Step> pipelined = {{OpKind::Attention, Phase::Forward, 0, -1, 
 
 SystemResult system(std::string name, const std::vector<Step>& steps, double scale = 1) {
   SystemResult result;
+  result.micro_batch = 1;
   result.system = std::move(name);
   result.backend = "analytic";
   result.planner = {"fixed", "as published", 1, Seconds(0), {}, {}, {}, {}};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/text/table.hpp"
+#include "reports/answer/table.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "reports/text/csv.hpp"
+#include "reports/answer/csv.hpp"
 #include "reports/text/format.hpp"
 #include "tests/reports/sample_reports.hpp"
 #include "tests/support/golden.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("a brief table has 100 columns at most, the fastest first, and systems
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(display_width(line) <= 100);
   CHECK_THAT(text, Contains("alike: another\n"));
-  CHECK_THAT(text, Contains("  - 27 more with -v\n"));  // 3 notes of two lines each are written
+  CHECK_THAT(text, Contains("  - 28 more with -v\n"));  // 2 notes of two lines each are written
   CHECK_THAT(text, Contains("fastest: ") && Contains(" ms a step"));
   CHECK(text.find("fastest: ") < text.find("speed-up"));
   const std::string all = table(report);

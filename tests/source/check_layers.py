@@ -23,7 +23,7 @@ FOLDERS = {
 LAYERS = {
     "models": ["base", "extend", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
     "planners": ["limits.hpp", "steps", "task", "closed_form", "search", "layouts", "online", "catalog"],
-    "reports": ["flags", "sections", "text", "data", "page"],
+    "reports": ["flags", "text", "data", "sections", "answer", "page"],
     "bench": ["dependencies.hpp", "cli", "pipeline", "reproduce", "sweep", "validate", "commands", "examples", "micro",
               "scale", "main.cpp"],
 }

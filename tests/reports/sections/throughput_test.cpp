@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reports/data/json_report.hpp"
-#include "reports/text/table.hpp"
+#include "reports/answer/json_report.hpp"
+#include "reports/answer/table.hpp"
 #include "tests/reports/sample_reports.hpp"
 
 using namespace dovetail;

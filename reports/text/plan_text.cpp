@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/pipeline/plan_text.hpp"
+#include "reports/text/plan_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include "models/files/plan_json.hpp"
 #include "reports/text/format.hpp"
 
-namespace dovetail::bench {
+namespace dovetail::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -49,7 +49,7 @@ std::string changed_knobs(const Plan& plan, std::span<const Knob> table) {
           fmt::format("{}{} {}", text.empty() ? "  " : ", ", knob.name,
                       std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, false) : value_text(value));
     }
-  return reports::wrapped(text.empty() ? "  every knob is at its default" : text, 98, 4) + "\n";
+  return wrapped(text.empty() ? "  every knob is at its default" : text, 98, 4) + "\n";
 }
 
 std::string all_knobs(const Plan& plan, std::span<const Knob> table) {
@@ -62,7 +62,7 @@ std::string all_knobs(const Plan& plan, std::span<const Knob> table) {
       text += fmt::format("  {:<18} {}\n", knob.name,
                           std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, true) : value_text(value));
   }
-  return text + reports::wrapped(rest, 118, 4) + "\n";
+  return text + wrapped(rest, 118, 4) + "\n";
 }
 
 }  // namespace
@@ -71,4 +71,4 @@ std::string plan_text(const Plan& plan, bool verbose, std::span<const Knob> tabl
   return verbose ? all_knobs(plan, table) : changed_knobs(plan, table);
 }
 
-}  // namespace dovetail::bench
+}  // namespace dovetail::reports

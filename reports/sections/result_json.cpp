@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/data/json_report.hpp"
+#include "reports/sections/result_json.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <ostream>
 
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "reports/data/explanation_json.hpp"
+#include "models/results/ranking.hpp"
 #include "reports/data/json_values.hpp"
 #include "reports/sections/section.hpp"
 #include "reports/text/link_use.hpp"
@@ -17,20 +17,6 @@ namespace dovetail::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json inputs_json(const Report& report) {
-  Json inputs = dovetail::to_json(report.experiment);
-  inputs["sha256"] = report.provenance.input_sha256;
-  return inputs;
-}
-
-Json routing_json(const RoutingFigures& routing) {
-  return {{"capacity_rows", routing.capacity_rows},
-          {"choices", routing.summary.choices},
-          {"dropped", routing.summary.dropped},
-          {"largest_load", routing.summary.largest},
-          {"imbalance", number(routing.summary.imbalance)}};
-}
 
 Json proof_json(const Proof& proof) {
   return {{"space", proof.space},      {"points", number(proof.points)}, {"predicted", proof.predicted},
@@ -129,10 +115,26 @@ Json range_json(const SystemResult& result) {
   return Json::array({number(result.range->low * step), number(result.range->high * step)});
 }
 
-Json result_json(const Report& report, const SummaryRow& row) {
-  const SystemResult& result = *row.result;
+Json peaks_json(const SystemResult& result) {
+  Json list = Json::array();
+  for (const Bytes peak : result.stage_peaks) list.push_back(number(peak));
+  return list;
+}
+
+bool is_tied(const Report& report, const SystemResult& result) {
+  const std::vector<const SystemResult*> tied = tied_fastest(report);
+  return std::ranges::find(tied, &result) != tied.end();
+}
+
+}  // namespace
+
+Json result_json(const Report& report, const SystemResult& result) {
+  const SummaryRow row = summarize(report, result);
+  const bool whole = result.schedule != nullptr;  // else nothing but the peak is known of its memory
   const Metrics& metrics = result.metrics;
   Json json = {{"system", result.system},
+               {"parallelism", dovetail::to_json(result.groups)},
+               {"micro_batch", result.micro_batch},
                {"plan", dovetail::to_json(result.plan)},
                {"planner", planner_json(result.planner)},
                {"backend", result.backend},
@@ -149,51 +151,25 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"lower_bound_s", number(result.lower_bound)},
                {"plan_bound_s", number(result.plan_bound)},
                {"peak_bytes", number(result.memory.peak)},
-               {"persistent_bytes", number(result.memory.persistent)},
-               {"arena_bytes", number(result.memory.arena)},
-               {"pinned_bytes", number(result.memory.pinned)},
+               {"persistent_bytes", whole ? number(result.memory.persistent) : Json(nullptr)},
+               {"arena_bytes", whole ? number(result.memory.arena) : Json(nullptr)},
+               {"pinned_bytes", whole ? number(result.memory.pinned) : Json(nullptr)},
+               {"stage_peak_bytes", peaks_json(result)},
+               {"tied", is_tied(report, result)},
                {"feasible", result.feasible},
                {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
                {"streams", streams_json(metrics)},
                {"links", links_json(report.experiment, result)}};
   if (result.schedule && result.schedule->groups.repeats_tokens()) json["sequence_parallel"] = false;
   if (report.experiment.cluster.network) json["network"] = network_json(result);
-  for (const Section& section : sections()) json[section.member] = section.json(result);
+  for (const Section& section : sections())
+    if (section.member != nullptr) json[section.member] = section.json(result);
   const bool ran = result.run.has_value();
   json["measured_over_modelled"] = number(row.measured_ratio);
   json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);
   json["samples_s"] = ran ? list_json(result.run->samples) : Json(nullptr);
   json["run"] = ran ? run_json(*result.run) : Json(nullptr);
   return json;
-}
-
-}  // namespace
-
-Json provenance_json(const RunProvenance& provenance) {
-  return {{"version", provenance.version},     {"git_revision", provenance.git_revision},
-          {"host", provenance.host},           {"compiler", provenance.compiler},
-          {"created", provenance.created},     {"command_line", provenance.command_line},
-          {"libraries", provenance.libraries}, {"seed", provenance.seed}};
-}
-
-Json to_json(const Report& report) {
-  Json results = Json::array();
-  for (const SummaryRow& row : summarize(report)) results.push_back(result_json(report, row));
-  Json json = {{"schema_version", result_schema_version},
-               {"kind", report.kind},
-               {"provenance", provenance_json(report.provenance)},
-               {"inputs", inputs_json(report)},
-               {"routing", routing_json(report.routing)},
-               {"notes", report.notes},
-               {"results", std::move(results)}};
-  if (report.explanation) json["explanation"] = explanation_json(*report.explanation);
-  for (const RefusedSystem& refused : report.refused)
-    json["refused"].push_back({{"system", refused.system}, {"reason", refused.reason}});
-  return json;
-}
-
-void write_json(std::ostream& out, const Report& report) {
-  out << to_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace dovetail::reports
