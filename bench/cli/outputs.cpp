@@ -13,11 +13,11 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/files/data_path.hpp"
+#include "reports/answer/csv.hpp"
 #include "reports/answer/json_report.hpp"
+#include "reports/answer/table.hpp"
 #include "reports/data/trace.hpp"
 #include "reports/page/html.hpp"
-#include "reports/answer/csv.hpp"
-#include "reports/answer/table.hpp"
 
 namespace dovetail::bench {
 namespace {

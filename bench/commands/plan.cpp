@@ -31,8 +31,8 @@
 #include "models/results/add_figures.hpp"
 #include "planners/catalog/registry.hpp"
 #include "planners/task/analytic_evaluator.hpp"
-#include "reports/text/format.hpp"
 #include "reports/answer/table.hpp"
+#include "reports/text/format.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -17,8 +17,8 @@
 #include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
 #include "models/results/add_figures.hpp"
-#include "reports/text/gantt_text.hpp"
 #include "reports/answer/table.hpp"
+#include "reports/text/gantt_text.hpp"
 #include "reports/text/text_table.hpp"
 #include "reports/text/window.hpp"
 

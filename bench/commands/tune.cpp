@@ -135,7 +135,7 @@ void require_one(const TuneOptions& options, const std::string& save) {
   for (const auto& [given, option] : {std::pair{!save.empty(), "--save"},
                                       {options.explain, "--explain"},
                                       {!options.confirm.empty(), "--confirm"},
-                      {!options.trace.empty(), "--trace"},
+                                      {!options.trace.empty(), "--trace"},
                                       {options.framework.has_value(), "--export"}})
     if (given)
       throw InputError(fmt::format("{} is about one best plan; expected one cluster and one count of GPUs", option));

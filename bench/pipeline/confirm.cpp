@@ -105,7 +105,8 @@ Confirmer::Confirmer(const Experiment& experiment, const std::string& by, const 
   one_ = confirmer(experiment, by, settings);
 }
 
-Confirmation Confirmer::confirm(const std::vector<SystemResult>& plans, const std::function<void(std::string_view)>& begin,
+Confirmation Confirmer::confirm(const std::vector<SystemResult>& plans,
+                                const std::function<void(std::string_view)>& begin,
                                 const std::function<void()>& done) const {
   Confirmation result{by_, really_runs(by_), {}, {}};
   std::optional<DeviceError> failure;

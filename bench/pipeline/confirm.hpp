@@ -27,8 +27,7 @@ class Confirmer {
   // slices of gradients that it gives for single layers are left out, and GPUs get padded messages (pads()). A plan
   // that cannot be confirmed is left out with its reason. Throws DeviceError where this machine can confirm none.
   // `begin` is told which plan comes next, and `done` follows each.
-  Confirmation confirm(const std::vector<SystemResult>& plans,
-                       const std::function<void(std::string_view)>& begin = {},
+  Confirmation confirm(const std::vector<SystemResult>& plans, const std::function<void(std::string_view)>& begin = {},
                        const std::function<void()>& done = {}) const;
 
   // Whether the question has routed messages and plans run with padded ones.

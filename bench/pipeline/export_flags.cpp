@@ -95,8 +95,8 @@ void write(std::ostream& out, const Exported& e, const TakenStep& step) {
   out << "# " << step.sentence << '\n';
 }
 
-// The fastest of the plans that a search over layouts found which the framework takes as they are; where it takes none, the best of its
-// own system.
+// The fastest of the plans that a search over layouts found which the framework takes as they are; where it takes none,
+// the best of its own system.
 std::optional<Exported> other_plan(Framework framework, const Report& report) {
   std::optional<Exported> fastest, own;
   if (!report.tuning) return own;

@@ -327,8 +327,8 @@ class Tuner {
 void add_whole_step(Report& report) {
   if (report.results.empty()) return;
   SystemResult& best = report.results.front();
-  const Experiment experiment = planners::with_layout(
-      report.experiment, {best.groups, best.micro_batch, best.plan.micro_batches});
+  const Experiment experiment =
+      planners::with_layout(report.experiment, {best.groups, best.micro_batch, best.plan.micro_batches});
   AnalyticBackend backend;
   SystemResult whole = evaluate(experiment, best.system, {best.plan, {}}, backend);
   best.schedule = std::move(whole.schedule);

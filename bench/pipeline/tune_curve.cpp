@@ -10,8 +10,8 @@
 #include "bench/pipeline/for_framework.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
-#include "reports/text/format.hpp"
 #include "reports/sections/proof_line.hpp"
+#include "reports/text/format.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -43,7 +43,8 @@ TuningPoint point_of(const TuneQuestion& question, const TuneOptions& options,
   Report report = tune(question, options, say);
   TuningPoint point{cluster.name, cluster.gpus(), cluster.device.memory, {}, {}};
   if (report.results.empty())
-    point.refusal = fmt::format("no plan fits {}: {}", reports::bytes(report.tuning->limit), reports::proof_line(report));
+    point.refusal =
+        fmt::format("no plan fits {}: {}", reports::bytes(report.tuning->limit), reports::proof_line(report));
   else
     point.best = std::move(report.results.front());
   return point;
@@ -85,7 +86,7 @@ std::vector<TuneOptions> hardware_choices(const TuneOptions& options) {
 }
 
 Report tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
-                       const std::function<void()>& done) {
+                  const std::function<void()>& done) {
   std::vector<TuneQuestion> questions;
   Report report{.kind = "tune", .experiment = {}, .provenance = {}, .results = {}, .notes = {}};
   TuningCurve& curve = report.curve.emplace();

@@ -21,6 +21,6 @@ std::vector<TuneOptions> hardware_choices(const TuneOptions& options);
 // which share of this one is done; `done` follows each. A cluster that nothing fits or divides is a point with its
 // reason.
 Report tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
-                       const std::function<void()>& done);
+                  const std::function<void()>& done);
 
 }  // namespace dovetail::bench

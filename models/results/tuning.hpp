@@ -68,7 +68,7 @@ struct ForFramework {
   std::string key, name, checked;      // "megatron", "Megatron-LM", the version whose arguments were asked
   std::vector<std::string> arguments;  // of its best plan, a line each, with versions as comments
   std::vector<std::string> elsewhere;  // what of the plan they leave to the code around the framework
-  std::optional<SystemResult> any;        // none: it was not searched
+  std::optional<SystemResult> any;     // none: it was not searched
   std::vector<std::string> cannot;     // what of that the framework does otherwise, in words
   std::vector<MissingValue> missing;   // the values of it that change a step, those that gain most alone first
   Seconds time;                        // of the search for it

@@ -7,9 +7,7 @@
 
 namespace dovetail::planners {
 
-// Every knob but those of the pipeline, number formats, padding, graphs and comm_sms. The latter would be chosen too
-// small: with few multiprocessors exchanges between nodes take up to 2.2 times what is priced (data/operators). The
-// last axes are those of gradients, weights and the order of chunks, which only whole steps tell apart.
+// Every knob but those of the pipeline, number formats, padding and graphs. The last axes are those of gradients, weights and the order of chunks, which only whole steps tell apart.
 std::vector<Axis> axes_of(const PlanSpace& open);
 inline constexpr std::size_t axes_in_steps = 3;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/plan/knob_table.hpp"
+#include "planners/limits.hpp"
 #include "planners/steps/one_stage.hpp"
 #include "planners/steps/refusal.hpp"
 
@@ -14,12 +15,16 @@ std::vector<Plan> exchanges(const Plan& base) {
   std::vector<Plan> found{base};
   for (const auto& [name, algorithm] : all_to_all_names)
     for (const auto& [how, implementation] : all_to_all_implementation_names) {
-      Plan& plan = found.emplace_back(base);
+      Plan plan = base;
       plan.all_to_all = algorithm;
       plan.all_to_all_implementation = implementation;
-      if (algorithm != AllToAll::NodeDeduplicated) continue;
-      plan.scores_at = ScoresAt::Experts;
-      plan.protocol = Protocol::Simple;
+      if (algorithm == AllToAll::NodeDeduplicated) {
+        plan.scores_at = ScoresAt::Experts;
+        plan.protocol = Protocol::Simple;
+        found.push_back(plan);
+        plan.comm_sms = std::ranges::max(limits::comm_sms);  // exchanges take least with most of them
+      }
+      found.push_back(plan);
     }
   return found;
 }

@@ -76,8 +76,7 @@ std::string headline(const Report& report) {
   const SystemResult& best = *best_of(report);
   if (!best.feasible) return misfit(report);
   const std::string figures = figures_of(report, best);
-  if (report.tuning)
-    return fmt::format("best: {}; {}", figures, price_of_training(best, report.tuning->gpu_watts));
+  if (report.tuning) return fmt::format("best: {}; {}", figures, price_of_training(best, report.tuning->gpu_watts));
   return fmt::format("{}{}: {}", compared(report) > 1 ? "fastest: " : "", name_of(best), figures);
 }
 

@@ -44,8 +44,7 @@ void add_costs(const Report& report, Json& json) {
   const SystemResult& best = report.results.front();
   const double watts = report.tuning->gpu_watts;
   json["gpu_hours_of_trillion_tokens"] = number(gpu_hours(best, trillion));
-  json["megawatt_hours_of_trillion_tokens"] =
-      watts > 0 ? number(megawatt_hours(best, trillion, watts)) : Json(nullptr);
+  json["megawatt_hours_of_trillion_tokens"] = watts > 0 ? number(megawatt_hours(best, trillion, watts)) : Json(nullptr);
 }
 
 // Files of a search over layouts call the results what they are.

@@ -227,14 +227,10 @@ Json page_json(const Report& report) {
     if (&results[i] == fastest(report)) fastest_index = i;
     if (std::ranges::find(tied, &results[i]) != tied.end()) tied_indices.push_back(i);
   }
-  return {{"report", to_json(report)},
-          {"command", report.kind},
-          {"headline", headline(report)},
-          {"question", question_lines(report)},
-          {"names", names_of(report)},
-          {"fastest", std::move(fastest_index)},
-          {"tied", std::move(tied_indices)},
-          {"timelines", timelines_json(report)},
+  return {{"report", to_json(report)},        {"command", report.kind},
+          {"headline", headline(report)},     {"question", question_lines(report)},
+          {"names", names_of(report)},        {"fastest", std::move(fastest_index)},
+          {"tied", std::move(tied_indices)},  {"timelines", timelines_json(report)},
           {"sections", sections_json(report)}};
 }
 

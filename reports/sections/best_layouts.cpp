@@ -42,9 +42,8 @@ SectionContent best_content(const Report& report, Detail detail) {
   for (std::size_t i = 0; i < std::min(all ? report.results.size() : few, report.results.size()); ++i) {
     const SystemResult& plan = report.results[i];
     const bool tie = i > 0 && std::ranges::find(tied, &plan) != tied.end();
-    std::vector<std::string> cells =
-        joined(joined({fmt::format("{}{}", i + 1, tie ? " tied" : "")}, layout_cells(plan)),
-               figure_cells(report, plan, all));
+    std::vector<std::string> cells = joined(
+        joined({fmt::format("{}{}", i + 1, tie ? " tied" : "")}, layout_cells(plan)), figure_cells(report, plan, all));
     if (ranges) cells.push_back(range_text(plan, 0));
     content.rows.push_back({std::move(cells), i == 0 ? Mark::Best : Mark::None});
   }

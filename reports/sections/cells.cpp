@@ -81,8 +81,8 @@ std::string layout_text(const SystemResult& result) {
 std::string price_of_training(const SystemResult& result, double gpu_watts) {
   std::string text = fmt::format("{} GPU-hours for 1e12 tokens", significant(gpu_hours(result, trillion)));
   if (gpu_watts > 0)
-    text += fmt::format(" and {} MWh, at {:g} W for each GPU",
-                        significant(megawatt_hours(result, trillion, gpu_watts)), gpu_watts);
+    text += fmt::format(" and {} MWh, at {:g} W for each GPU", significant(megawatt_hours(result, trillion, gpu_watts)),
+                        gpu_watts);
   return text;
 }
 

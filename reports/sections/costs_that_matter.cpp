@@ -25,9 +25,9 @@ SectionContent costs_content(const Report& report, Detail detail) {
   content.headings = {"system", "cost", "known\nfrom", "within\nx", "step, if the\ncost is low, %", "high, %"};
   std::string name = name_of(*best);
   for (const CostInfluence& cost : best->range->costs)
-    content.rows.push_back({{std::exchange(name, ""), printable(cost.cost, 60),
-                             std::string(name_in(origin_names, cost.origin)), fmt::format("{:.3g}", cost.within),
-                             change(cost.fast), change(cost.slow)}});
+    content.rows.push_back(
+        {{std::exchange(name, ""), printable(cost.cost, 60), std::string(name_in(origin_names, cost.origin)),
+          fmt::format("{:.3g}", cost.within), change(cost.fast), change(cost.slow)}});
   return content;
 }
 

@@ -107,12 +107,9 @@ nlohmann::ordered_json critical_path_json(const SystemResult& result) {
 }  // namespace
 
 Section critical_path() {
-  return {"what limits the step",
-          Titled::Always,
-          "The kinds of operations that take longest on the chain that ends last.",
-          critical_path_content,
-          "critical_path",
-          critical_path_json};
+  return {
+      "what limits the step", Titled::Always,  "The kinds of operations that take longest on the chain that ends last.",
+      critical_path_content,  "critical_path", critical_path_json};
 }
 
 }  // namespace dovetail::reports

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/data/json_values.hpp"
-#include "reports/sections/result_json.hpp"
 #include "reports/sections/cells.hpp"
+#include "reports/sections/result_json.hpp"
 #include "reports/sections/section.hpp"
 
 namespace dovetail::reports {
@@ -15,11 +15,10 @@ namespace {
 SectionRow row_of(const TuningPoint& point, double gpu_watts) {
   const SystemResult& plan = *point.best;
   const Throughput& t = plan.throughput;
-  std::vector<std::string> cells =
-      joined(joined({printable(point.cluster, 20), std::to_string(point.gpus)}, layout_cells(plan)),
-             {significant(1e3 * plan.metrics.makespan.value()), range_text(plan, 0),
-              significant(t.tokens_per_second / 1e6), significant(t.of_gpu), t.mfu ? fixed(100 * *t.mfu, 1) : "-",
-              significant(gpu_hours(plan, trillion))});
+  std::vector<std::string> cells = joined(
+      joined({printable(point.cluster, 20), std::to_string(point.gpus)}, layout_cells(plan)),
+      {significant(1e3 * plan.metrics.makespan.value()), range_text(plan, 0), significant(t.tokens_per_second / 1e6),
+       significant(t.of_gpu), t.mfu ? fixed(100 * *t.mfu, 1) : "-", significant(gpu_hours(plan, trillion))});
   if (gpu_watts > 0) cells.push_back(significant(megawatt_hours(plan, trillion, gpu_watts)));
   return {std::move(cells)};
 }
@@ -61,7 +60,8 @@ void add_curve(const Report& report, nlohmann::ordered_json& file) {
   file["sequence"] = curve.sequence;
   file["workload"] = curve.workload;
   file["gpu_watts"] = curve.gpu_watts > 0 ? number(curve.gpu_watts) : nlohmann::ordered_json(nullptr);
-  file["framework"] = curve.framework.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(curve.framework);
+  file["framework"] =
+      curve.framework.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(curve.framework);
   file["points"] = std::move(points);
 }
 

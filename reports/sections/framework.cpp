@@ -41,19 +41,19 @@ SectionContent framework_content(const Report& report, Detail detail) {
   content.headings = {"in the best\nplan of all", "its own\ninstead", "gain\nalone, %", "all but\nit, %",
                       "which brings along"};
   for (const MissingValue& missing : framework.missing)
-    content.rows.push_back({{printable(fmt::format("{} {}", missing.key, missing.value), 34),
-                             printable(missing.instead.empty() ? "-" : missing.instead, 16),
-                             gain_text(missing.alone, own), gain_text(missing.all_but, own),
-                             printable(fmt::format("{}", fmt::join(missing.along, ", ")), 26)}});
+    content.rows.push_back(
+        {{printable(fmt::format("{} {}", missing.key, missing.value), 34),
+          printable(missing.instead.empty() ? "-" : missing.instead, 16), gain_text(missing.alone, own),
+          gain_text(missing.all_but, own), printable(fmt::format("{}", fmt::join(missing.along, ", ")), 26)}});
   if (!content.rows.empty())
     content.lines.push_back(
         {"gains of a step: its best plan with this alone, the best plan of all with what it has instead; -: cannot be "
          "built, or takes too much memory"});
   content.lines.push_back(
-      {any < own ? fmt::format("all of it: {} a step, {} % less than {}, on {}", duration(any), gain_text(any, own),
-                               duration(own), layout_text(*framework.any))
-                 : fmt::format("no plan of any framework was found that is faster than the best of {}",
-                               framework.name)});
+      {any < own
+           ? fmt::format("all of it: {} a step, {} % less than {}, on {}", duration(any), gain_text(any, own),
+                         duration(own), layout_text(*framework.any))
+           : fmt::format("no plan of any framework was found that is faster than the best of {}", framework.name)});
   return content;
 }
 

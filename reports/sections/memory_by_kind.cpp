@@ -35,8 +35,7 @@ SectionContent memory_content(const Report& report, Detail detail) {
     }
   for (std::size_t stage = 0; stage < best->memory_by_stage.size(); ++stage) {
     const MemoryByKind& of_stage = best->memory_by_stage[stage];
-    std::vector<std::string> row{fmt::format("{}", stage),
-                                 fmt::format("{:.2f}", sum_of(of_stage) / gib)};
+    std::vector<std::string> row{fmt::format("{}", stage), fmt::format("{:.2f}", sum_of(of_stage) / gib)};
     for (const std::size_t kind : shown) row.push_back(fmt::format("{:.2f}", of_stage[kind].value() / gib));
     content.rows.push_back({std::move(row)});
   }

@@ -19,10 +19,10 @@ SectionContent network_content(const Report& report, Detail detail) {
   for (const SystemResult& result : report.results) {
     std::string name = name_of(result);
     for (const NetworkUse& use : result.network)
-      content.rows.push_back({{std::exchange(name, ""), use.link, fmt::format("{:.0f}", use.links),
-                               fmt::format("{:.4g}", use.bandwidth.value() * 1e-9),
-                               fmt::format("{:.3f}", use.bytes.value() * 1e-9),
-                               fmt::format("{:.1f}", 100 * use.utilisation(result.metrics.makespan))}});
+      content.rows.push_back(
+          {{std::exchange(name, ""), use.link, fmt::format("{:.0f}", use.links),
+            fmt::format("{:.4g}", use.bandwidth.value() * 1e-9), fmt::format("{:.3f}", use.bytes.value() * 1e-9),
+            fmt::format("{:.1f}", 100 * use.utilisation(result.metrics.makespan))}});
   }
   return content;
 }

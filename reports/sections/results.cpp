@@ -110,9 +110,9 @@ void add_tie(const Report& report, const std::vector<SummaryRow>& rows, SectionC
   for (const SummaryRow& row : rows)
     if (std::ranges::find(tied, row.result) != tied.end()) names.push_back(name_of(*row.result));
   content.lines.push_back(
-      {has_ranges(report) ? fmt::format("a tie, as far as costs are known: {}", fmt::join(names, ", "))
-                          : fmt::format("a tie: {} (within 1 %; costs are not known better than that)",
-                                        fmt::join(names, ", ")),
+      {has_ranges(report)
+           ? fmt::format("a tie, as far as costs are known: {}", fmt::join(names, ", "))
+           : fmt::format("a tie: {} (within 1 %; costs are not known better than that)", fmt::join(names, ", ")),
        Mark::Good});
 }
 

@@ -50,8 +50,9 @@ SectionRow row_of(const SummaryRow& row, int decimals) {
 
 SectionContent runs_content(const Report& report, Detail) {
   SectionContent content;
-  content.headings = {"\nmeasured beside modelled", "modelled\nms", "measured\nms", "95 %\ninterval ms",
-                      "measured /\nmodelled", "\ndilation", "emulated\nshare %", "\noverruns", "\nsamples"};
+  content.headings = {"\nmeasured beside modelled", "modelled\nms",         "measured\nms",
+                      "95 %\ninterval ms",          "measured /\nmodelled", "\ndilation",
+                      "emulated\nshare %",          "\noverruns",           "\nsamples"};
   for (const SummaryRow& row : summarize(report))
     if (row.result->run) content.rows.push_back(row_of(row, ms_decimals(report)));
   return content;

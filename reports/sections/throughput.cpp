@@ -17,16 +17,17 @@ SectionContent throughput_content(const Report& report, Detail detail) {
   SectionContent content;
   if (detail == Detail::Brief || report.tuning) return content;
   if (report.kind == "run") return content;  // scaled down, and mostly held to modelled times
-  content.headings = {"system", "global\nbatch", "tokens\na step", "tokens/s", "tokens/s\na GPU",
-                      "model TFLOP/s\na GPU", "MFU\n%", "exposed\n%", "waiting\n%"};
+  content.headings = {"system",   "global\nbatch",   "tokens\na step",
+                      "tokens/s", "tokens/s\na GPU", "model TFLOP/s\na GPU",
+                      "MFU\n%",   "exposed\n%",      "waiting\n%"};
   for (const SystemResult& result : report.results) {
     const Throughput& t = result.throughput;
     if (t.tokens_per_second <= 0) continue;
-    content.rows.push_back({{name_of(result), fmt::format("{}", t.samples), fmt::format("{}", t.tokens),
-                          fmt::format("{:.4g}", t.tokens_per_second), fmt::format("{:.4g}", t.of_gpu),
-                          fmt::format("{:.3g}", t.model_flops.value() / 1e12),
-                          t.mfu ? fmt::format("{:.3g}", 100 * *t.mfu) : "-", fmt::format("{:.1f}", 100 * t.exposed),
-                          fmt::format("{:.1f}", 100 * t.waiting)}});
+    content.rows.push_back(
+        {{name_of(result), fmt::format("{}", t.samples), fmt::format("{}", t.tokens),
+          fmt::format("{:.4g}", t.tokens_per_second), fmt::format("{:.4g}", t.of_gpu),
+          fmt::format("{:.3g}", t.model_flops.value() / 1e12), t.mfu ? fmt::format("{:.3g}", 100 * *t.mfu) : "-",
+          fmt::format("{:.1f}", 100 * t.exposed), fmt::format("{:.1f}", 100 * t.waiting)}});
   }
   return content;
 }

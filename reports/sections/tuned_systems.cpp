@@ -25,11 +25,10 @@ std::string recomputed(const Plan& plan) {
 std::vector<std::string> cells_of(const TunedSystem& system, const Report& report, bool all) {
   const SystemResult& own = system.own;
   const int decimals = ms_decimals(report);
-  std::vector<std::string> cells =
-      joined(joined({printable(own.system, 20)}, layout_cells(own)),
-             {in_ms(own.metrics.makespan, decimals),
-              fixed(own.metrics.makespan / report.results.front().metrics.makespan, 3), in_gib(own.memory.peak),
-              in_ms(system.on_winners, decimals)});
+  std::vector<std::string> cells = joined(
+      joined({printable(own.system, 20)}, layout_cells(own)),
+      {in_ms(own.metrics.makespan, decimals), fixed(own.metrics.makespan / report.results.front().metrics.makespan, 3),
+       in_gib(own.memory.peak), in_ms(system.on_winners, decimals)});
   if (all) cells.push_back(recomputed(own.plan));
   return cells;
 }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of tune is the best of its space: an outside climber, which knows nothing of how the search goes, finds
-// nothing that is clearly better. It stays on the answer's layout and changes one knob of the answer, or two that are
-// drawn, to any value that the rules allow, and starts again from whatever is faster.
+// nothing that is clearly better. It changes one knob of the answer, or two or three that are drawn, to any value that
+// the rules allow, and starts again from whatever is faster. It does the same to the answer's plan on other layouts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <optional>
 #include <random>
 
 #include "bench/pipeline/tune.hpp"
+#include "models/base/errors.hpp"
 #include "models/plan/knob_table.hpp"
+#include "planners/layouts/layout.hpp"
 #include "planners/steps/refusal.hpp"
 #include "planners/steps/step_estimate.hpp"
 #include "planners/steps/step_prediction.hpp"
@@ -33,9 +38,7 @@ void add_counts(const Knob& knob, const CountKnob& count, std::vector<Change>& c
 std::vector<Change> changes_of_one_knob() {
   std::vector<Change> changes;
   for (const Knob& knob : knobs()) {
-    if (knob.group == KnobClass::Numerics || knob.name == "micro_batches" || knob.name == "pad_messages" ||
-        knob.name == "graphs" || knob.name == "comm_sms")
-      continue;
+    if (knob.group == KnobClass::Numerics || knob.name == "micro_batches" || knob.name == "pad_messages") continue;
     if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type))
       for (const KnobValue& value : choice->values()) {
         if (value.built)
@@ -56,16 +59,24 @@ std::vector<Change> changes_of_one_knob() {
   return changes;
 }
 
+using Changes = std::vector<Change>;
+
 class Climber {
  public:
-  Climber(const Experiment& experiment, const SystemResult& answer, Bytes limit)
-      : experiment_(planners::with_layout(experiment, {answer.groups, answer.micro_batch, answer.plan.micro_batches})),
-        limit_(limit),
-        best_(answer.plan),
-        time_(answer.metrics.makespan) {}
+  // Where the plan begins, it takes `time`.
+  Climber(Experiment experiment, Plan plan, Seconds time, Bytes limit)
+      : experiment_(std::move(experiment)), limit_(limit), best_(std::move(plan)), time_(time) {}
 
   Seconds time() const { return time_; }
   const std::string& found() const { return found_; }
+
+  // As long as one change makes it faster.
+  void climb(const Changes& changes) {
+    for (bool better = true; better;) {
+      better = false;
+      for (const Change& change : changes) better |= try_out({&change});
+    }
+  }
 
   // Whether the changes together make the step faster, within memory.
   bool try_out(const std::vector<const Change*>& changes) {
@@ -99,19 +110,72 @@ class Climber {
   planners::PipelineOrders orders_;
 };
 
-// The step that the climber ends with, over that of the answer.
-double climbed(const TuneQuestion& question, const SystemResult& answer, Bytes limit, int pairs) {
-  const std::vector<Change> changes = changes_of_one_knob();
-  Climber climber(question.question.experiment, answer, limit);
-  for (bool better = true; better;) {
-    better = false;
-    for (const Change& change : changes) better |= climber.try_out({&change});
+// The plan on another layout, with its step; none: it cannot be built there, or does not fit.
+struct Begun {
+  Experiment experiment;
+  Plan plan;
+  Seconds time;
+};
+std::optional<Begun> begun(const Experiment& question, const planners::ParallelLayout& layout, Plan plan, Bytes limit) {
+  plan.micro_batches = layout.micro_batches;
+  Experiment e = planners::with_layout(question, layout);
+  for (const auto& change : {std::function<void(Plan&)>([](Plan&) {}), {[](Plan& p) { p.virtual_stages = 1; }},
+                             {[](Plan& p) {
+                               p.virtual_stages = 1;
+                               p.recompute = EnumSet{Recompute::Full};
+                             }}}) {
+    change(plan);
+    if (planners::refusal(plan, e)) continue;
+    planners::StageCostTable costs;
+    planners::PipelineOrders orders;
+    const planners::StepEstimate step = planners::estimate(e, plan, costs.of(e, plan), costs.hop(e, plan), orders);
+    if (step.peak <= limit) return Begun{std::move(e), plan, step.time};
   }
+  return std::nullopt;
+}
+
+// Those of all layouts but the answer's on which its plan is fastest.
+std::vector<Begun> other_layouts(const TuneQuestion& question, const SystemResult& answer, Bytes limit) {
+  constexpr std::size_t tried = 6;
+  std::vector<Begun> others;
+  const Experiment& e = question.question.experiment;
+  for (const planners::ParallelLayout& layout : planners::layouts(e, {question.global_batch})) {
+    if (layout == planners::ParallelLayout{answer.groups, answer.micro_batch, answer.plan.micro_batches}) continue;
+    try {
+      if (auto other = begun(e, layout, answer.plan, limit)) others.push_back(*std::move(other));
+    } catch (const InputError&) {  // a cost is missing
+    }
+  }
+  std::ranges::stable_sort(others, {}, &Begun::time);
+  if (others.size() > tried) others.erase(others.begin() + tried, others.end());
+  return others;
+}
+
+// The step that the climber ends with, over that of the answer.
+double climbed(const TuneQuestion& question, const SystemResult& answer, Bytes limit, int draws) {
+  const Changes changes = changes_of_one_knob();
+  const Experiment own = planners::with_layout(question.question.experiment,
+                                               {answer.groups, answer.micro_batch, answer.plan.micro_batches});
+  Climber climber(own, answer.plan, answer.metrics.makespan, limit);
+  climber.climb(changes);
   std::mt19937 random(1);
   std::uniform_int_distribution<std::size_t> any(0, changes.size() - 1);
-  for (int i = 0; i < pairs; ++i) climber.try_out({&changes[any(random)], &changes[any(random)]});
+  for (int i = 0; i < draws; ++i) {
+    std::vector<const Change*> drawn{&changes[any(random)], &changes[any(random)]};
+    if (i % 2 == 1) drawn.push_back(&changes[any(random)]);
+    climber.try_out(drawn);
+  }
   if (!climber.found().empty()) UNSCOPED_INFO(climber.found());
-  return climber.time() / answer.metrics.makespan;
+  Seconds best = climber.time();
+  for (const Begun& other : other_layouts(question, answer, limit)) {
+    Climber there(other.experiment, other.plan, planners::StepPrediction(other.experiment, other.plan).time(), limit);
+    there.climb(changes);
+    const Parallelism& p = other.experiment.parallelism;
+    if (there.time() < best)
+      UNSCOPED_INFO("pp " << p.pp << ", mp " << p.mp << ", ep " << p.ep << ", esp " << p.esp << ":" << there.found());
+    best = std::min(best, there.time());
+  }
+  return best / answer.metrics.makespan;
 }
 
 TuneOptions asked(const std::string& cluster, int nodes, const std::string& model, int batch,
@@ -129,11 +193,11 @@ TuneOptions asked(const std::string& cluster, int nodes, const std::string& mode
   return options;
 }
 
-double climbed_from_answer(const TuneOptions& options, int pairs) {
+double climbed_from_answer(const TuneOptions& options, int draws) {
   const TuneQuestion question = load_tune_question(options);
   const Report report = tune(question, options, {});
   REQUIRE(!report.results.empty());
-  return climbed(question, report.results.front(), report.tuning->limit, pairs);
+  return climbed(question, report.results.front(), report.tuning->limit, draws);
 }
 
 }  // namespace

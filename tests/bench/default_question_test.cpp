@@ -8,9 +8,9 @@
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/tune.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "reports/answer/table.hpp"
 #include "reports/flags/frameworks.hpp"
 #include "reports/text/format.hpp"
-#include "reports/answer/table.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

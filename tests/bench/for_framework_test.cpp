@@ -15,9 +15,9 @@
 #include "planners/layouts/layout.hpp"
 #include "planners/steps/refusal.hpp"
 #include "planners/steps/step_prediction.hpp"
-#include "reports/page/html.hpp"
 #include "reports/answer/json_report.hpp"
 #include "reports/answer/table.hpp"
+#include "reports/page/html.hpp"
 #include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"
 

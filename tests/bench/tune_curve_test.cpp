@@ -8,10 +8,10 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "reports/page/html.hpp"
 #include "reports/answer/csv.hpp"
 #include "reports/answer/json_report.hpp"
 #include "reports/answer/table.hpp"
+#include "reports/page/html.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -192,8 +192,8 @@ TEST_CASE("tune: ties need no draws") {
   options.systems = {"tutel"};
   const Report report = answer_of(options);
   const Seconds best = report.results.front().metrics.makespan;
-  const auto ties = std::ranges::count_if(report.results,
-                                          [&](const SystemResult& r) { return r.metrics.makespan < 1.01 * best; });
+  const auto ties =
+      std::ranges::count_if(report.results, [&](const SystemResult& r) { return r.metrics.makespan < 1.01 * best; });
   CHECK(static_cast<std::ptrdiff_t>(tied_fastest(report).size()) == ties);
 }
 

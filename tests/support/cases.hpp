@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many random instances a test tries.
 #pragma once
+#include <algorithm>
 #include <cstdlib>
 
 namespace dovetail::test {
@@ -10,7 +11,7 @@ inline int cases(int usual) {
   const char* wanted = std::getenv("DOVETAIL_CASES");
   if (wanted != nullptr) return std::atoi(wanted);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return usual / 10;
+  return std::max(usual / 10, 1);
 #else
   return usual;
 #endif

@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "reports/answer/json_report.hpp"
-#include "reports/page/html.hpp"
 #include "reports/answer/table.hpp"
+#include "reports/page/html.hpp"
 #include "tests/reports/sample_reports.hpp"
 
 using namespace dovetail;

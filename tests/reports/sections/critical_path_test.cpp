@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reports/answer/json_report.hpp"
-#include "reports/page/html.hpp"
 #include "reports/answer/table.hpp"
+#include "reports/page/html.hpp"
 #include "tests/reports/sample_reports.hpp"
 
 using namespace dovetail;
