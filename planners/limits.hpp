@@ -32,8 +32,8 @@ inline std::vector<int> degrees() {
 }
 
 // Multiprocessors of the kernels that exchange rows, in the same climbs; 0: the kernel's own number, 20. Fewer than 16
-// cost 5 to 15 % on two questions (DeepSeek-V3 on 256 H100, Qwen3-30B on 16), 16 gained .6 % on the first and 32 .6 % on
-// the second.
+// cost 5 to 15 % on two questions (DeepSeek-V3 on 256 H100, Qwen3-30B on 16), 16 gained .6 % on the first and 32 .6 %
+// on the second.
 inline constexpr std::array comm_sms{0, 16, 24, 32};
 
 // Not searched at all, by the same kind of experiment on five questions: more than 8 chunks of rows (6.8 to 65 %

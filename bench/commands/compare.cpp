@@ -102,7 +102,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   {
     ProgressLine progress("compare", static_cast<int>(question.candidates.size()), options.talk());
     Evaluation evaluation(question, *backend);
-    Answers answers = answer(question, evaluation, progress);
+    Answers answers = answer(question, evaluation, progress, options);
     report.results = std::move(answers.results);
     report.refused = std::move(answers.refused);
   }

@@ -104,7 +104,7 @@ Answers plan_all(const Question& question, const PlanOptions& options, Backend& 
   Evaluation evaluation(question, backend, options.planners_model() ? planners::Evaluator() : evaluator);
   ProgressLine progress("plan", static_cast<int>(question.candidates.size()), options.talk());
   Answers answers =
-      answer(question, evaluation, progress, [&](const Candidate& candidate, planners::PlanChoice& choice) {
+      answer(question, evaluation, progress, options, [&](const Candidate& candidate, planners::PlanChoice& choice) {
         add_regret(question, candidate, options, backend, evaluator, choice);
       });
   std::ranges::stable_sort(answers.results, [](const SystemResult& a, const SystemResult& b) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "bench/cli/outputs.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::bench {
@@ -44,10 +45,17 @@ std::optional<SystemResult> known_result(const Results& results, const Experimen
   return std::nullopt;
 }
 
+// Planning takes as long as all else about a long step. A table of several results has none of it.
+bool shows_arenas(const Options& options, const std::vector<Candidate>& candidates) {
+  return candidates.size() == 1 || format_of(options) == Format::Json || !options.html.empty();
+}
+
 }  // namespace
 
-Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& progress, const Refine& refine) {
+Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& progress, const Options& options,
+               const Refine& refine) {
   const std::vector<Candidate>& candidates = question.candidates;
+  const Arenas arenas = shows_arenas(options, candidates) ? Arenas::Planned : Arenas::LeftOut;
   Results results(candidates.size());
   std::vector<std::optional<InputError>> errors(candidates.size());
   for (const std::size_t i : searching_ones_last(candidates)) {
@@ -57,7 +65,7 @@ Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& p
       planners::PlanChoice choice = evaluation.choose(candidate);
       if (refine) refine(candidate, choice);
       results[i] = known_result(results, evaluation.experiment_of(candidate.system), candidate.system.name, choice);
-      if (!results[i]) results[i] = evaluation.evaluate(candidate, choice);
+      if (!results[i]) results[i] = evaluation.evaluate(candidate, choice, arenas);
     } catch (const InputError& error) {
       if (candidate.plan_file || candidates.size() == 1) throw;
       errors[i] = error;

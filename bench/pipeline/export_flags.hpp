@@ -12,8 +12,8 @@ namespace dovetail::bench {
 // Whether only these are to be printed.
 bool only_flags(const Options& options);
 
-// Of the first result. Where layouts were searched and the framework does otherwise, a plan that was found and is
-// faster with it follows.
+// Writes those of the first result. If layouts were searched and the framework does otherwise, a plan that was found
+// and is faster with it follows.
 void write_export(std::ostream& out, const Options& options, const Report& report);
 
 }  // namespace dovetail::bench

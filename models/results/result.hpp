@@ -35,8 +35,8 @@ struct Report {
   std::vector<std::string> notes;  // what a reader must know: assumed constants, layers cut to the testbed's default
   RoutingFigures routing = {};     // by add_figures
   std::optional<Explanation> explanation = {};  // of the best result, where it was asked for
-  // Where layouts were searched: `results` are the best plan of each layout, the fastest first, and of `experiment` the
-  // groups and the batch are of no meaning. Empty results: none fits.
+  // A search over layouts. The results are then the best plan of each layout, the fastest first, and groups and batch
+  // of the experiment are of no meaning. Empty results: none fits.
   std::optional<Tuning> tuning = {};
   std::optional<TuningCurve> curve = {};  // in place of results, where several clusters were asked for
 };

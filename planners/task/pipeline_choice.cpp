@@ -83,24 +83,16 @@ class PipelineChoice {
   // estimated.
   std::vector<Pipeline> worth_planning(const std::vector<Pipeline>& ways) const {
     if (!estimates()) return ways;
-    struct Estimated {
-      Pipeline way;
-      std::optional<StepEstimate> step;
-    };
-    std::vector<Estimated> all;
-    for (const Pipeline way : ways) {
-      all.push_back({way, outlook(planner_, task_, {way})});
-      if (!all.back().step) return ways;
-    }
-    const Bytes smallest = std::ranges::min(all, {}, [](const Estimated& e) { return e.step->held; }).step->held;
+    std::vector<Outlook> all = outlooks(planner_, task_, ways);
+    if (all.empty() || std::ranges::any_of(all, [](const Outlook& e) { return !e.step; })) return ways;
+    const Bytes smallest = std::ranges::min(all, {}, [](const Outlook& e) { return e.step->held; }).step->held;
     const Bytes most = std::max(limit(), smallest * about_as_small);
-    std::erase_if(all, [&](const Estimated& e) { return e.step->held > most; });
-    const Seconds least = std::ranges::min(all, {}, [](const Estimated& e) { return e.step->time; }).step->time;
-    std::erase_if(all, [&](const Estimated& e) {
-      return e.step->time > least * much_slower && !rival_with(e.way.micro_batches);
-    });
+    std::erase_if(all, [&](const Outlook& e) { return e.step->held > most; });
+    const Seconds least = std::ranges::min(all, {}, [](const Outlook& e) { return e.step->time; }).step->time;
+    std::erase_if(
+        all, [&](const Outlook& e) { return e.step->time > least * much_slower && !rival_with(e.way.micro_batches); });
     std::vector<Pipeline> worth;
-    for (const Estimated& e : all) worth.push_back(e.way);
+    for (const Outlook& e : all) worth.push_back(e.way);
     return worth;
   }
 

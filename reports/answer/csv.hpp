@@ -7,8 +7,8 @@
 
 namespace dovetail::reports {
 
-// A line for each result. Of a search over layouts the first column says whether it is one of the best or a system's;
-// of several clusters the first three say which, and what training costs there.
+// Writes a line for each result. After a search over layouts the first column says whether it is one of the best or a
+// system's; with several clusters the first three say which, and what training costs there.
 void write_csv(std::ostream& out, const Report& report);
 
 }  // namespace dovetail::reports

@@ -39,7 +39,7 @@ std::string kind_of(const Report& report) {
   return report.curve ? "tuning_curve" : report.tuning ? "tuning" : report.kind;
 }
 
-// What training costs with the best plan.
+// Adds the price of training with the best plan.
 void add_costs(const Report& report, Json& json) {
   const SystemResult& best = report.results.front();
   const double watts = report.tuning->gpu_watts;

@@ -11,7 +11,7 @@
 namespace dovetail::reports {
 namespace {
 
-constexpr std::size_t few = 5;  // without -v
+constexpr std::size_t few_plans = 5;  // without -v
 
 std::vector<std::string> figure_headings(bool all) {
   if (!all) return {"step\nms", "MFU\n%", "memory\nGiB"};
@@ -39,7 +39,7 @@ SectionContent best_content(const Report& report, Detail detail) {
   content.headings = joined(joined({"rank"}, layout_headings()), figure_headings(all));
   if (ranges) content.headings.emplace_back("90 % range\nms");
   const std::vector<const SystemResult*> tied = tied_fastest(report);
-  for (std::size_t i = 0; i < std::min(all ? report.results.size() : few, report.results.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(all ? report.results.size() : few_plans, report.results.size()); ++i) {
     const SystemResult& plan = report.results[i];
     const bool tie = i > 0 && std::ranges::find(tied, &plan) != tied.end();
     std::vector<std::string> cells = joined(

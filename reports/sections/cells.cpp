@@ -74,8 +74,9 @@ std::vector<std::string> layout_cells(const SystemResult& result) {
 
 std::string layout_text(const SystemResult& result) {
   const Parallelism& p = result.groups;
-  return fmt::format("pp {}, mp {}, dp {}, ep {}, esp {}, {} micro-batches of {}", p.pp, p.mp, p.dp, p.ep, p.esp,
-                     result.plan.micro_batches, result.micro_batch);
+  const int parts = result.plan.micro_batches;
+  return fmt::format("pp {}, mp {}, dp {}, ep {}, esp {}, {} micro-batch{} of {}", p.pp, p.mp, p.dp, p.ep, p.esp, parts,
+                     parts == 1 ? "" : "es", result.micro_batch);
 }
 
 std::string price_of_training(const SystemResult& result, double gpu_watts) {

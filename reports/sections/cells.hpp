@@ -20,7 +20,8 @@ std::ptrdiff_t compared(const Report& report);
 
 std::string name_of(const SystemResult& result);  // of at most 24 characters
 
-// Of times in ms: one fewer where results say how sure they are, since no step is then known to four digits.
+// The decimals of times in ms: one fewer where results say how sure they are, since no step is then known to four
+// digits.
 int ms_decimals(const Report& report);
 bool has_ranges(const Report& report);
 std::string in_ms(Seconds time, int decimals);

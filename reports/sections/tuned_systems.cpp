@@ -16,7 +16,7 @@
 namespace dovetail::reports {
 namespace {
 
-constexpr std::size_t few = 5;  // without -v
+constexpr std::size_t few_systems = 5;  // without -v
 
 std::string recomputed(const Plan& plan) {
   return plan.recompute.empty() ? "none" : plan.recompute.has(Recompute::Full) ? "full" : "parts";
@@ -61,9 +61,9 @@ SectionContent systems_content(const Report& report, Detail detail) {
       joined(joined({"system"}, layout_headings()), {"step\nms", "x of\nbest", "memory\nGiB", "on best\nlayout"});
   if (all) content.headings.emplace_back("recom-\nputed");
   add_rows(report, all, content);
-  if (!all && content.rows.size() > few) {
+  if (!all && content.rows.size() > few_systems) {
     content.lines.push_back({"the others, which are slower, with -v"});
-    content.rows.resize(few);
+    content.rows.resize(few_systems);
   }
   for (const RefusedSystem& refused : report.refused)
     content.lines.push_back({fmt::format("{}: {}", refused.system, refused.reason)});

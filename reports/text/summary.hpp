@@ -19,7 +19,7 @@ struct SummaryRow {
   std::optional<double> measured_ratio;      // measured / modelled step time; both must be on the same clock
 };
 
-// Of the report's results or of another, beside those.
+// The row of one of the report's results, or of another beside those.
 SummaryRow summarize(const Report& report, const SystemResult& result);
 // In the order of the report. The report must outlive the rows.
 std::vector<SummaryRow> summarize(const Report& report);

@@ -63,7 +63,7 @@ using Changes = std::vector<Change>;
 
 class Climber {
  public:
-  // Where the plan begins, it takes `time`.
+  // `time`: of the plan.
   Climber(Experiment experiment, Plan plan, Seconds time, Bytes limit)
       : experiment_(std::move(experiment)), limit_(limit), best_(std::move(plan)), time_(time) {}
 
@@ -119,11 +119,11 @@ struct Begun {
 std::optional<Begun> begun(const Experiment& question, const planners::ParallelLayout& layout, Plan plan, Bytes limit) {
   plan.micro_batches = layout.micro_batches;
   Experiment e = planners::with_layout(question, layout);
-  for (const auto& change : {std::function<void(Plan&)>([](Plan&) {}), {[](Plan& p) { p.virtual_stages = 1; }},
-                             {[](Plan& p) {
-                               p.virtual_stages = 1;
-                               p.recompute = EnumSet{Recompute::Full};
-                             }}}) {
+  for (const auto& change :
+       {std::function<void(Plan&)>([](Plan&) {}), {[](Plan& p) { p.virtual_stages = 1; }}, {[](Plan& p) {
+          p.virtual_stages = 1;
+          p.recompute = EnumSet{Recompute::Full};
+        }}}) {
     change(plan);
     if (planners::refusal(plan, e)) continue;
     planners::StageCostTable costs;
@@ -134,7 +134,7 @@ std::optional<Begun> begun(const Experiment& question, const planners::ParallelL
   return std::nullopt;
 }
 
-// Those of all layouts but the answer's on which its plan is fastest.
+// The layouts other than the answer's on which its plan is fastest.
 std::vector<Begun> other_layouts(const TuneQuestion& question, const SystemResult& answer, Bytes limit) {
   constexpr std::size_t tried = 6;
   std::vector<Begun> others;

@@ -7,6 +7,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_file.hpp"
 #include "models/base/json/json_reader.hpp"
+#include "models/files/load.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
 
@@ -157,4 +158,31 @@ TEST_CASE("without costs by message, steps cost alpha + n beta") {
   CHECK(us(AllToAll::TwoDimensional, 3) == Approx(1000 + 8000));
   CHECK(us(AllToAll::NaiveLocal, 0) == Approx(4 * 100 + 800));    // as 4 exchanges of a quarter
   CHECK(us(AllToAll::Hierarchical1d, 0) == Approx(10 + 2 * 80));  // an all-gather of 2 ranks' 8 MB
+}
+
+// 1,000 tokens, each with 4 copies of 7 KiB inside the node. On two nodes 900 rows go to the other one and, it is
+// taken, 900 to the rank's own. Forwarding these takes multiprocessors as long as 1.3 x 1800 = 2340 copies more.
+TEST_CASE("a kernel that sends a token once to each node forwards rows with its multiprocessors") {
+  FilesRead files;
+  const Calibration c = load_calibration("dgx-h100", files);
+  const RelayKernel kernel{KernelKind::Dispatch, 1000, 4000, Bytes(7168), 8};
+  ExchangeWork w;
+  w.collective = Collective::AllToAll;
+  w.message = w.in_node = Bytes(4000. * 7168);
+  const auto inside = [&](const ExchangeWork& work, const GroupPlace& place, const RelayKernel& of) {
+    return relay_cost(c, work, place, of)[static_cast<std::size_t>(InterferenceClass::Intra)].busy.value();
+  };
+  const GroupPlace one_node{{8, 1}, 8, 8}, two_nodes{{16, 2}, 8, 8};
+  const double alone = inside(w, one_node, kernel);
+  RelayKernel more = kernel;
+  more.copies = 4000 + 2340;
+  const double as_copies = inside(w, one_node, more);
+  w.to_nodes = Bytes(900. * 7168);
+  CHECK(inside(w, two_nodes, kernel) == Approx(as_copies));
+  CHECK(as_copies > 1.3 * alone);
+  RelayKernel combine = kernel;
+  combine.kind = KernelKind::Combine;
+  more.kind = KernelKind::Combine;
+  more.copies = 4000 + 4860;  // 2.7 x 1800
+  CHECK(inside(w, two_nodes, combine) == Approx(inside(w, one_node, more)));
 }
