@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the search over layouts looks. Each limit trades time for finds, and all are by choice.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -31,12 +30,9 @@ inline std::vector<int> degrees() {
   return {1, 2, 3, 4, 5, 6, 8};
 }
 
-// Multiprocessors of the kernels that exchange rows, in the same climbs; 0: the kernel's own number, 20. Fewer than 16
-// cost 5 to 15 % on two questions (DeepSeek-V3 on 256 H100, Qwen3-30B on 16), 16 gained .6 % on the first and 32 .6 %
-// on the second.
-inline constexpr std::array comm_sms{0, 16, 24, 32};
-
-// Not searched at all, by the same kind of experiment on five questions: more than 8 chunks of rows (6.8 to 65 %
-// slower), captured graphs of a part (.06 % faster at most), and model-parallel ranks that repeat tokens (21 % slower).
+// Not searched at all, by an experiment on five questions: more than 8 chunks of rows (6.8 to 65 % slower), captured
+// graphs of a part (.06 % faster at most), and model-parallel ranks that repeat tokens (21 % slower). Other numbers of
+// multiprocessors than a kernel's own 20 (plan.comm_sms) are not searched either: they would count for sums of
+// gradients too, which other kernels do. 16 gained .6 % on DeepSeek-V3 on 256 H100, and 32 .6 % on Qwen3-30B on 16.
 
 }  // namespace dovetail::planners::limits

@@ -12,7 +12,8 @@ struct SavedFormat {
   std::string_view kind, version;
 };
 
-// Throws InputError at "kind" or "schema_version" unless the file is of one of these formats.
+// Throws InputError at "kind" or "schema_version" unless the file is of one of these formats. Versions whose first
+// numbers are equal are read alike.
 void require_format(const JsonReader& file, std::span<const SavedFormat> known);
 
 }  // namespace dovetail

@@ -5,7 +5,6 @@
 
 #include "models/plan/knob_table.hpp"
 #include "planners/layouts/arrangements.hpp"
-#include "planners/limits.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -61,7 +60,6 @@ std::vector<Axis> axes_of(const PlanSpace& open) {
   for (const Knob& knob : knobs())
     if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type); choice != nullptr && is_kept(knob))
       axes.push_back(axis_of(built_values(knob), choice->set));
-  axes.push_back(axis_of(limits::comm_sms, [](Plan& p, int multiprocessors) { p.comm_sms = multiprocessors; }));
   axes.push_back(
       axis_of(std::array{GradSync::After, GradSync::WithDense}, [](Plan& p, GradSync sync) { p.grad_sync = sync; }));
   axes.push_back(axis_of(std::array{0, 1, 2}, [](Plan& p, int way) {

@@ -7,8 +7,8 @@
 
 namespace dovetail::planners {
 
-// Every knob but those of the pipeline, number formats, padding and graphs. The last axes are those of gradients,
-// weights and the order of chunks, which only whole steps tell apart.
+// Every knob but those of the pipeline, number formats, padding, graphs and comm_sms. The last axes are those of
+// gradients, weights and the order of chunks, which only whole steps tell apart.
 std::vector<Axis> axes_of(const PlanSpace& open);
 inline constexpr std::size_t axes_in_steps = 3;
 

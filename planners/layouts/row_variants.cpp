@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "models/plan/knob_table.hpp"
-#include "planners/limits.hpp"
 #include "planners/steps/one_stage.hpp"
 #include "planners/steps/refusal.hpp"
 
@@ -15,16 +14,12 @@ std::vector<Plan> exchanges(const Plan& base) {
   std::vector<Plan> found{base};
   for (const auto& [name, algorithm] : all_to_all_names)
     for (const auto& [how, implementation] : all_to_all_implementation_names) {
-      Plan plan = base;
+      Plan& plan = found.emplace_back(base);
       plan.all_to_all = algorithm;
       plan.all_to_all_implementation = implementation;
-      if (algorithm == AllToAll::NodeDeduplicated) {
-        plan.scores_at = ScoresAt::Experts;
-        plan.protocol = Protocol::Simple;
-        found.push_back(plan);
-        plan.comm_sms = std::ranges::max(limits::comm_sms);  // exchanges take least with most of them
-      }
-      found.push_back(plan);
+      if (algorithm != AllToAll::NodeDeduplicated) continue;
+      plan.scores_at = ScoresAt::Experts;
+      plan.protocol = Protocol::Simple;
     }
   return found;
 }

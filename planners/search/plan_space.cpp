@@ -52,10 +52,7 @@ Axis exchanges(const PlanningTask& task, Knobs table) {
       plan.all_to_all = algorithm;
       plan.all_to_all_implementation = implementation;
       if (algorithm == AllToAll::Linear || algorithm == AllToAll::NodeDeduplicated) plan.all_to_all_levels.clear();
-      if (algorithm == AllToAll::NodeDeduplicated)
-        plan.scores_at = ScoresAt::Experts;  // which it cannot do without
-      else
-        plan.comm_sms = 0;  // which goes with that one alone
+      if (algorithm == AllToAll::NodeDeduplicated) plan.scores_at = ScoresAt::Experts;  // which it cannot do without
     });
   };
   add(AllToAll::Linear, AllToAllImplementation::PointToPoint);

@@ -38,7 +38,9 @@ void add_counts(const Knob& knob, const CountKnob& count, std::vector<Change>& c
 std::vector<Change> changes_of_one_knob() {
   std::vector<Change> changes;
   for (const Knob& knob : knobs()) {
-    if (knob.group == KnobClass::Numerics || knob.name == "micro_batches" || knob.name == "pad_messages") continue;
+    if (knob.group == KnobClass::Numerics || knob.name == "micro_batches" || knob.name == "pad_messages" ||
+        knob.name == "comm_sms")
+      continue;
     if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type))
       for (const KnobValue& value : choice->values()) {
         if (value.built)

@@ -218,7 +218,7 @@ USAGE = [
     Case("one of several clusters unknown", "tune --cluster dgx-h100,dgx-h101 --model tiny.json --global-batch 8", r'unknown cluster "dgx-h101", did you mean "dgx-h100"'),
     Case("explanation of nothing", "explain", r"explain: expected the path of a saved result"),
     Case("explanation of what has none", "explain bad.json", r"^bad\.json:1:1: no explanation in it", bad='{"schema_version": "1.0", "kind": "run"}'),
-    Case("explanation of another version", "explain bad.json", r"^bad\.json:1:20: /schema_version: 99\.0, expected 1\.0", bad='{"schema_version": "99.0", "kind": "tuning"}'),
+    Case("explanation of another version", "explain bad.json", r"^bad\.json:1:20: /schema_version: 99\.0, expected 2\.0", bad='{"schema_version": "99.0", "kind": "tuning"}'),
     Case("explanation of another kind", "explain bad.json", r'^bad\.json:1:35: /kind: a file of kind "tuning_curve", expected compare, simulate', bad='{"schema_version": "1.0", "kind": "tuning_curve"}'),
     Case("global batch that does not divide", f"simulate {TINY} --system tutel --set gbs=3", r"--set gbs=3: 3 samples do not divide over dp 4"),
     Case("nodes and other nodes", f"{SIMULATE} --nodes 2 --set cluster.nodes=4", r"^dovetail: --nodes 2 contradicts --set cluster\.nodes=4$"),

@@ -133,7 +133,7 @@ def test_plan_of_an_experiment(checks, program):
     program.run("simulate", "--experiment", "best.json", "-o", "again.json", "-q")
     again = load(program, "again.json")["results"]
     checks.check(len(again) == 1 and again[0]["system"] == "plan of best.json", "one plan, named after its file")
-    checks.check(abs(again[0]["makespan_s"] / load(program, "tuned.json")["best"][0]["step_s"] - 1) < 1e-3, "with the same time")
+    checks.check(abs(again[0]["makespan_s"] / load(program, "tuned.json")["best"][0]["makespan_s"] - 1) < 1e-3, "with the same time")
     for option in ("--system", "--plan"):
         result = program.run("simulate", "--experiment", "best.json", option, "tutel")
         checks.check(result.returncode == 2 and f"{option} tutel has no say: the plan of best.json gives every knob" in result.stderr,

@@ -199,7 +199,7 @@ class Asked {
   static Seconds path_of(const SystemResult& result) {
     Seconds path;
     for (const reports::Section& section : reports::sections())
-      if (std::string_view(section.member) == "critical_path")
+      if (section.member != nullptr && std::string_view(section.member) == "critical_path")
         for (const auto& share : section.json(result)) path += Seconds(share.at("time_s").get<double>());
     return path;
   }
