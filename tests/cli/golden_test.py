@@ -84,7 +84,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         program = Program(program_argument(), folder)
         for name, arguments, normalize in CASES:
-            result = program.run(*arguments)
+            result = program.run(*arguments, timeout=500)  # under sanitizers
             checks.check(result.returncode == 0 and result.stderr == "", f"{name}: exit {result.returncode}, {result.stderr!r}")
             file, now = GOLDEN / f"{name}.txt", normalize(result.stdout)
             if update:
