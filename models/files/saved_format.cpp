@@ -5,20 +5,11 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "models/base/json/json_text.hpp"
 
 namespace dovetail {
-namespace {
-
-// Its first number, which changes where a reader must.
-std::string_view main_version(std::string_view version) {
-  return version.substr(0, version.find('.'));
-}
-
-}  // namespace
 
 void require_format(const JsonReader& file, std::span<const SavedFormat> known) {
   const std::string version = file.string("schema_version"), kind = file.string("kind");
@@ -28,7 +19,7 @@ void require_format(const JsonReader& file, std::span<const SavedFormat> known) 
     for (const SavedFormat& each : known) kinds.emplace_back(each.kind);
     file.fail("kind", fmt::format("a file of kind {}, expected {}", in_quotes(kind), join_or(kinds)));
   }
-  if (main_version(version) != main_version(format->version))
+  if (version != format->version)
     file.fail("schema_version",
               fmt::format("{}, expected {}: another version of dovetail made this", version, format->version));
 }

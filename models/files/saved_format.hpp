@@ -12,8 +12,7 @@ struct SavedFormat {
   std::string_view kind, version;
 };
 
-// Throws InputError at "kind" or "schema_version" unless the file is of one of these formats. Versions whose first
-// numbers are equal are read alike.
+// Throws InputError at "kind" or "schema_version" unless the file is of one of these formats.
 void require_format(const JsonReader& file, std::span<const SavedFormat> known);
 
 }  // namespace dovetail

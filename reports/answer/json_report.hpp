@@ -9,7 +9,7 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* result_schema_version = "1.1";
+inline constexpr const char* result_schema_version = "1.0";
 inline constexpr const char* tuning_schema_version = "2.0";
 
 nlohmann::ordered_json to_json(const Report& report);

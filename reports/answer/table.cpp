@@ -81,7 +81,7 @@ void write_table(std::ostream& out, const Report& report, bool colour, bool verb
     const SectionContent content = section.content(report, verbose ? Detail::Full : Detail::Brief);
     if (!content.empty()) write_section(out, section, content, look);
   }
-  constexpr std::size_t few = 4;
+  constexpr std::size_t few = 3;
   write_notes(out, report.notes, colour, look.width(), verbose ? std::string::npos : few);
 }
 
