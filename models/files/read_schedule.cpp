@@ -350,7 +350,8 @@ ScheduleFile read_schedule(const JsonFile& input) {
   const auto schedule = std::make_shared<Schedule>(std::move(s));
   file.priced.schedule = schedule;
   require_match(file, input);
-  set_held_rows(file.experiment, *schedule);  // not in the file: it follows from the question, which is right now
+  // Not in the file: it follows from the question, which is right now.
+  if (schedule->routed) set_held_rows(RoutedRows(file.experiment, *schedule), *schedule);
   file.priced.contended = is_contended(file.priced);
   return file;
 }

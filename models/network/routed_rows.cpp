@@ -220,9 +220,7 @@ Work RoutedRows::relayed(const Op& op, const TokenCopies::Load& load) {
   return work;
 }
 
-void set_held_rows(const Experiment& experiment, Schedule& schedule) {
-  if (!schedule.routed) return;
-  const RoutedRows rows(experiment, schedule);
+void set_held_rows(const RoutedRows& rows, Schedule& schedule) {
   for (Tensor& tensor : schedule.tensors) tensor.held *= rows.held(tensor);
 }
 

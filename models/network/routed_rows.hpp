@@ -77,7 +77,8 @@ class RoutedRows {
   mutable std::map<std::tuple<Share, int, std::int64_t, std::int64_t>, double> largest_;  // by layer and rows
 };
 
-// Says of each tensor how many of its rows are there (Tensor::held). All of them with padded messages.
-void set_held_rows(const Experiment& experiment, Schedule& schedule);
+// Says of each tensor of the rows' schedule how many of its rows are there (Tensor::held). All of them with padded
+// messages.
+void set_held_rows(const RoutedRows& rows, Schedule& schedule);
 
 }  // namespace dovetail

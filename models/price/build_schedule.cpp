@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/price/build_schedule.hpp"
 
-#include "models/network/routed_rows.hpp"
+#include <utility>
+
 #include "models/price/plan_costs.hpp"
 #include "models/price/price.hpp"
 #include "models/price/ready_first.hpp"
@@ -9,16 +10,35 @@
 
 namespace dovetail {
 
+BuiltPlan::BuiltPlan(const Experiment& experiment, const Plan& plan) : experiment_(experiment), plan_(plan) {
+  auto step = std::make_shared<Schedule>(build_step(experiment, plan));
+  if (step->routed) set_held_rows(rows_.emplace(experiment, *step), *step);
+  step_ = std::move(step);
+}
+
+PricedSchedule BuiltPlan::priced(const Shared<Calibration>& costs) const {
+  Experiment other = experiment_;
+  other.calibration = costs;
+  return priced(other);
+}
+
+PricedSchedule BuiltPlan::priced(const Experiment& experiment) const {
+  require_costs(plan_, experiment);
+  PricedSchedule priced = price(step_, experiment, rows_ ? &*rows_ : nullptr);
+  if (plan_.order != Order::ReadyFirst) return priced;
+  return price(std::make_shared<const Schedule>(ready_first(priced)), experiment);
+}
+
 Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
   Schedule step = build_step(experiment, plan);
-  set_held_rows(experiment, step);
+  if (step.routed) set_held_rows(RoutedRows(experiment, step), step);
   require_costs(plan, experiment);
   if (plan.order != Order::ReadyFirst) return step;
   return ready_first(price(std::make_shared<const Schedule>(std::move(step)), experiment));
 }
 
 PricedSchedule price_plan(const Experiment& experiment, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
+  return BuiltPlan(experiment, plan).priced();
 }
 
 }  // namespace dovetail

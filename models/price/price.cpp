@@ -53,12 +53,12 @@ class Pricer {
     for (const Interference& entry : interference) add_contention(entry, interference);
   }
 
-  PricedSchedule price() {
+  // `routed`: the ranks that have most rows, since the others wait for them. Null where messages are not of routed
+  // sizes, and where the network says which rank sends what.
+  PricedSchedule price(const RoutedRows* routed) {
     p_.fixed.reserve(s_.ops.size());
     p_.duration.reserve(s_.ops.size());
     p_.first_demand.push_back(0);
-    std::optional<RoutedRows> routed;  // the ranks that have most rows, since the others wait for them
-    if (network_ == nullptr && s_.routed) routed.emplace(e_, s_);
     const bool shares_lists = network_ == nullptr && !s_.copies.empty();
     if (shares_lists) p_.lists.reserve(s_.ops.size());
     const auto price_until = [&](OpId end) {
@@ -77,10 +77,10 @@ class Pricer {
   }
 
  private:
-  void price(const Op& op, const std::optional<RoutedRows>& routed) {
-    if (!routed && network_ == nullptr) return price(op);
+  void price(const Op& op, const RoutedRows* routed) {
+    if (routed == nullptr && network_ == nullptr) return price(op);
     Op worked = op;
-    worked.work = routed ? routed->largest(op) : network_->work(op);
+    worked.work = routed != nullptr ? routed->largest(op) : network_->work(op);
     price(worked);
     if (network_ != nullptr) demand_memory(worked);
   }
@@ -272,10 +272,15 @@ class Pricer {
 
 }  // namespace
 
-PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment) {
+PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment, const RoutedRows* routed) {
   check(schedule != nullptr, "no schedule to price");
   std::optional<NetworkLoad> network = network_load(experiment, *schedule);
-  PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price();
+  std::optional<RoutedRows> found;
+  if (network)
+    routed = nullptr;
+  else if (schedule->routed && routed == nullptr)
+    routed = &found.emplace(experiment, *schedule);
+  PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price(routed);
   priced.schedule = std::move(schedule);
   if (const auto& host = experiment.calibration->host; host && (host->launch > Seconds(0) || !host->profile.empty()))
     priced.launch = host_times(*priced.schedule, host->profile, host->speed(), host_sizes(experiment));

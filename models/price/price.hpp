@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/network/routed_rows.hpp"
 #include "models/price/priced_schedule.hpp"
 #include "models/question/experiment.hpp"
 
@@ -16,7 +17,10 @@ namespace dovetail {
 // step_cost.hpp). A described network adds its links and the device memory, with activities for the flows of each op
 // (see network_load.hpp). Launches take the host's time if the calibration has one. The experiment's events stay out:
 // see inject(). Throws InputError where the calibration lacks a cost.
-PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
+//
+// `routed`: the rows of this experiment's schedule where somebody has them; they are found otherwise.
+PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment,
+                     const RoutedRows* routed = nullptr);
 
 // The number of resources that each rank class has, one by InterferenceClass. They stand first, class by class.
 std::size_t kinds_of(const Schedule& schedule);

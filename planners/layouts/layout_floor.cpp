@@ -18,13 +18,14 @@ struct VirtualStage {
 // A layout whose micro-batches pass its stages so many times.
 class LapsOfLayout {
  public:
-  LapsOfLayout(const Experiment& e, int laps, int micro_batches, const StageCosts& costs, const StageFloor* floor,
-               Seconds hop)
+  LapsOfLayout(const Experiment& e, int laps, int micro_batches, const StageCosts& costs, const LeastCompute& computed,
+               const StageFloor* floor, Seconds hop)
       : e_(e),
         stages_(e.parallelism.pp),
         laps_(laps),
         micro_batches_(micro_batches),
         costs_(costs),
+        computed_(computed),
         floor_(floor),
         hop_(hop) {
     const StageLayout layout(e.workload.layers, e.parallelism, laps);
@@ -60,15 +61,15 @@ class LapsOfLayout {
   }
 
   Seconds passes(const VirtualStage& c) const {
-    Seconds least = c.dense * costs_.dense.compute + c.moe * costs_.moe.compute;
+    Seconds least = c.dense * computed_.dense + c.moe * computed_.moe;
     if (floor_ != nullptr) {
       const Seconds border = c.dense > 0 ? floor_->dense.at_border : Seconds(0);
       least = std::max(least, c.dense * floor_->dense.passes - border + c.moe * floor_->moe.passes);
     }
-    if (c.first) least += costs_.first.compute;
+    if (c.first) least += computed_.first;
     if (!c.last) return least;
-    if (floor_ == nullptr) return least + costs_.last.compute;
-    return least + std::max(costs_.last.compute, floor_->head + c.predictions * floor_->moe.passes);
+    if (floor_ == nullptr) return least + computed_.last;
+    return least + std::max(computed_.last, floor_->head + c.predictions * floor_->moe.passes);
   }
 
   LayoutFloor of(std::size_t way) const {
@@ -134,6 +135,7 @@ class LapsOfLayout {
   const Experiment& e_;
   const int stages_, laps_, micro_batches_;
   const StageCosts& costs_;
+  const LeastCompute& computed_;
   const StageFloor* const floor_;  // null: only what is computed at the best rates is known
   const Seconds hop_;
   std::vector<VirtualStage> chunks_;
@@ -157,12 +159,13 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
   Experiment micro_batch = e;
   micro_batch.workload.batch = layout.micro_batch;
   const StageCosts& costs = costs_.of(e, plan);
+  const LeastCompute& computed = computed_.of(e, plan);
   const Seconds hop = costs_.hop(e, plan);
   const StageFloor* const floor = stages_.of(micro_batch, detail);
   const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
   LayoutFloor best{no_time, {}, {}, {}};
   for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps) {
-    const LayoutFloor least = LapsOfLayout(e, laps, layout.micro_batches, costs, floor, hop).least(limit_);
+    const LayoutFloor least = LapsOfLayout(e, laps, layout.micro_batches, costs, computed, floor, hop).least(limit_);
     if (least.time < best.time) best = least;
   }
   return best;

@@ -5,6 +5,7 @@
 
 #include "planners/layouts/layout.hpp"
 #include "planners/layouts/stage_floor.hpp"
+#include "planners/steps/least_compute.hpp"
 #include "planners/steps/stage_costs.hpp"
 
 namespace dovetail::planners {
@@ -35,6 +36,7 @@ class LayoutFloors {
   const Experiment& experiment_;
   Bytes limit_;
   StageCostTable& costs_;
+  LeastComputeTable computed_;
   StageFloors stages_;
 };
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -176,18 +175,6 @@ class Ways {
 bool lies_alike(const Experiment& e) {
   const int ranks = e.parallelism.stage_ranks(), node = e.cluster.gpus_per_node;
   return ranks % node == 0 || node % ranks == 0;
-}
-
-// The smallest stage whose layers are the same: replicas of its groups change nothing there.
-Experiment smallest_stage(Experiment e) {
-  Parallelism& p = e.parallelism;
-  const int ranks = p.stage_ranks(), node = e.cluster.gpus_per_node;
-  if (ranks > node && ranks % node == 0) {
-    const int replica = std::max(1, p.ep * p.esp), least = std::lcm(std::lcm(node, p.mp), replica);
-    p.dp = least / p.mp;
-    p.edp = least / replica;
-  }
-  return stage_alone(e);
 }
 
 // Parts whose work no schedule of one layer tells.

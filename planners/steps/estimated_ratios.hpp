@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How steps change with the costs of their operations, by estimate: a look at a layer instead of a whole step.
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "planners/steps/step_estimate.hpp"
@@ -16,7 +17,7 @@ class EstimatedRatios {
   };
 
   // Throws InputError where a plan is refused or a cost is missing.
-  explicit EstimatedRatios(std::vector<Step> steps);
+  explicit EstimatedRatios(const std::vector<Step>& steps);
 
   // Whether a step is one of alike layers, whose times the calibration's costs alone decide.
   static bool apply_to(const Experiment& experiment);
@@ -25,9 +26,14 @@ class EstimatedRatios {
   std::vector<double> operator()(const Shared<Calibration>& costs);
 
  private:
-  std::vector<Seconds> times();
+  struct Built {
+    Step step;
+    BuiltStage stage;
+    explicit Built(Step of) : step(std::move(of)), stage(step.experiment, step.plan) {}
+  };
+  Seconds time(const Built& built, const Shared<Calibration>& costs);
 
-  std::vector<Step> steps_;
+  std::vector<Built> steps_;
   PipelineOrders orders_;
   std::vector<Seconds> nominal_;
 };

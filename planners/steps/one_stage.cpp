@@ -2,6 +2,8 @@
 #include "planners/steps/one_stage.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "models/plan/knob_table.hpp"
 #include "models/question/capacity.hpp"
@@ -19,6 +21,17 @@ Experiment stage_alone(Experiment e) {
   e.parallelism.pipeline_layout.clear();
   e.parallelism.pp = 1;
   return e;
+}
+
+Experiment smallest_stage(Experiment e) {
+  Parallelism& p = e.parallelism;
+  const int ranks = p.stage_ranks(), node = e.cluster.gpus_per_node;
+  if (ranks > node && ranks % node == 0) {
+    const int replica = std::max(1, p.ep * p.esp), least = std::lcm(std::lcm(node, p.mp), replica);
+    p.dp = least / p.mp;
+    p.edp = least / replica;
+  }
+  return stage_alone(std::move(e));
 }
 
 Experiment of_layers(Experiment e, Layers layers) {

@@ -13,6 +13,9 @@ namespace dovetail::planners {
 // nearly so elsewhere. A described network counts where whole steps are predicted.
 Experiment stage_alone(Experiment experiment);
 
+// The smallest stage whose layers are the same: replicas of its groups change nothing there.
+Experiment smallest_stage(Experiment experiment);
+
 // So many layers of each kind.
 struct Layers {
   int dense = 0, moe = 0, predictions = 0;

@@ -9,6 +9,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
+#include "planners/steps/built_stage.hpp"
 
 namespace dovetail::planners {
 
@@ -20,7 +21,6 @@ struct PartCosts {
   int waits_forward = 0, waits_backward = 0;    // of the host, for the device
   Seconds reduce;                               // the exposed part of reducing gradients, once in a step
   Seconds update;                               // after that: norm, update, gathering of weights
-  Seconds compute;                              // the least that any plan computes in both passes
   Bytes persistent;                             // weights, gradients, states
   Bytes held;                                   // rows that a micro-batch holds between its passes
 };
@@ -32,8 +32,24 @@ struct StageCosts {
   Bytes working;                        // beside what is persistent or held, at the peak of a layer
 };
 
-// For one question: its cluster, model and costs. Looks at each kind of stage once. The experiment is laid out
-// (with_layout()); of the plan all but its pipeline counts.
+// A kind of stage, for any costs. The experiment is laid out (with_layout()); of the plan all but its pipeline counts.
+class BuiltStage {
+ public:
+  // Throws InputError where the plan is refused.
+  BuiltStage(const Experiment& experiment, const Plan& plan);
+  // Both throw InputError where a cost is missing.
+  StageCosts costs(const Shared<Calibration>& calibration) const;
+  Seconds hop(const Shared<Calibration>& calibration) const;  // how long its rows take to the next stage
+
+ private:
+  Experiment micro_batch_;
+  Plan plan_;
+  BuiltPasses passes_;
+  std::optional<BuiltSteps> steps_;  // where the passes alone do not tell when a step ends
+};
+
+// For one question: its cluster, model and costs. Looks at each kind of stage once. As for BuiltStage, all but
+// the pipeline of a plan counts.
 class StageCostTable {
  public:
   // Throws InputError where the plan is refused or a cost is missing.
@@ -45,9 +61,11 @@ class StageCostTable {
   long looked_at() const { return static_cast<long>(known_.size()); }
 
  private:
+  const BuiltPasses::Times& passes(const Experiment& stage, const Plan& plan);
+
   std::map<std::vector<std::int64_t>, StageCosts> known_;
+  std::map<std::vector<std::int64_t>, BuiltPasses::Times> passes_;
   std::map<std::vector<std::int64_t>, Seconds> hops_;
-  std::optional<Shared<Calibration>> least_;  // costs that no chunk undercuts
 };
 
 }  // namespace dovetail::planners

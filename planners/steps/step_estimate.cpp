@@ -26,7 +26,7 @@ struct StagePass {
 
 // The layers of a virtual stage, with the model's ends.
 struct Chunk {
-  Seconds forward, backward, launches_forward, launches_backward, reduce, update, compute;
+  Seconds forward, backward, launches_forward, launches_backward, reduce, update;
   Seconds begin_forward, begin_backward;
   int waits_forward = 0, waits_backward = 0;
   Bytes persistent, held;
@@ -54,7 +54,6 @@ struct Chunk {
     waits_backward += part.waits_backward;
     reduce += part.reduce;
     update += part.update;
-    compute += part.compute;
     persistent += part.persistent;
     held += part.held;
   }
@@ -90,17 +89,6 @@ class Chunks {
   int stages_, laps_;
   std::vector<Chunk> chunks_;  // by virtual stage
 };
-
-// No stage begins before the first lap has reached it, and then it computes for all micro-batches. Its last unit is the
-// backward pass of its first layers, which the stages before it wait for.
-Seconds floor_of(const Chunks& chunks, double micro_batches) {
-  Seconds floor, before;  // what the stages before compute for the first and the last micro-batch
-  for (int s = 0; s < chunks.stages(); ++s) {
-    floor = std::max(floor, before + micro_batches * chunks.of_stage(s).compute);
-    before += chunks.of(s, 0).compute;
-  }
-  return floor;
-}
 
 // Micro-batches whose rows stage s holds at the most.
 double under_way(int s, const Chunks& chunks, const Plan& plan) {
@@ -171,7 +159,6 @@ StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCo
   const Seconds waiting =
       std::max(Seconds(0), passes - slowest) / chunks.laps() + 2.0 * (chunks.stages() * chunks.laps() - 1) * hop;
   step.time = plan.micro_batches * slowest + waiting + end + update;
-  step.floor = floor_of(chunks, plan.micro_batches);
   return step;
 }
 
@@ -201,7 +188,6 @@ StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& c
     step.peak = std::max(step.peak, held + costs.working);
   }
   step.time += end;
-  step.floor = floor_of(chunks, all);
   return step;
 }
 

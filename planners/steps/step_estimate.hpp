@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step's time and memory from the costs of its parts: what a search over layouts ranks by, and a bound that rules
-// layouts out.
+// A step's time and memory from the costs of its parts: what a search over layouts ranks by.
 #pragma once
 #include <map>
 #include <tuple>
@@ -16,7 +15,6 @@ struct StepEstimate {
   Bytes peak;        // of the fullest stage
   Bytes persistent;  // of that: weights, gradients and states, which no micro-batch and no recomputing changes
   Bytes held;        // persistent, and the rows of all micro-batches under way; no arrangement does without
-  Seconds floor;     // no plan of this layout takes less, whatever else it does
 };
 
 // `e` is laid out for all the plan's micro-batches; `hop` is what rows take to the next stage.
