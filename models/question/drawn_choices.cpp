@@ -38,72 +38,125 @@ Choices dealt(const std::vector<std::int64_t>& loads, std::size_t top_k) {
 
 // Pairs of choices change places, unless a token would choose an expert twice, until every way to deal the experts out
 // is about as likely. With groups of experts no token comes to choose from more of them than it may, and tokens that do
-// at first choose from fewer and fewer.
+// at first choose from fewer and fewer. Most of the time of a draw of many tokens goes here: a choice stands with its
+// group in one number, so that one pass over a token's choices tells all.
 class Mixer {
  public:
-  Mixer(Choices& choices, std::size_t top_k, const Model& model, std::mt19937_64& random)
-      : choices_(choices),
-        top_k_(top_k),
+  Mixer(const Choices& choices, std::size_t top_k, const Model& model, std::mt19937_64& random)
+      : top_k_(top_k),
         random_(random),
         limited_(model.router.top_groups < model.router.groups),
-        most_(model.router.top_groups),
-        seen_(static_cast<std::size_t>(model.router.groups)) {
+        most_(model.router.top_groups) {
+    check(model.experts <= 1 << expert_bits, "experts are numbered by 16 bits");
     const int size = std::max(1, model.experts / model.router.groups);
-    for (int expert = 0; expert < model.experts; ++expert)
-      group_of_.push_back(static_cast<std::size_t>(std::min(expert / size, model.router.groups - 1)));
+    choices_.reserve(choices.size());
+    for (const std::int32_t expert : choices)
+      choices_.push_back(static_cast<Choice>(expert / size) << expert_bits | static_cast<Choice>(expert));
+    if (limited_) count_groups(static_cast<std::size_t>(model.experts / size));
   }
 
-  void run() {
+  Choices mixed() {
     constexpr int rounds = 8;  // by which groups are few enough unless loads leave no way
     sweep();
-    for (int round = 1; limited_ && round < rounds && excess() > 0; ++round) sweep();
-    for (std::size_t first = 0; first < choices_.size(); first += top_k_) {
-      const std::span<std::int32_t> token = of(first / top_k_);
+    for (int round = 1; limited_ && round < rounds && excess_ > 0; ++round) sweep();
+    constexpr Choice expert = (Choice{1} << expert_bits) - 1;
+    Choices mixed;
+    mixed.reserve(choices_.size());
+    for (const Choice choice : choices_) mixed.push_back(static_cast<std::int32_t>(choice & expert));
+    for (std::size_t first = 0; first < mixed.size(); first += top_k_) {
+      const std::span<std::int32_t> token = std::span(mixed).subspan(first, top_k_);
       std::shuffle(token.begin(), token.end(), random_);
     }
+    return mixed;
   }
 
  private:
-  std::span<std::int32_t> of(std::size_t token) const { return std::span(choices_).subspan(token * top_k_, top_k_); }
-  std::size_t any() { return static_cast<std::size_t>((random_() >> 32U) * choices_.size() >> 32U); }
+  using Choice = std::uint32_t;  // the expert, and above it its group
+  static constexpr int expert_bits = 16;
 
+  std::size_t any() { return static_cast<std::size_t>((random_() >> 32U) * choices_.size() >> 32U); }
+  static Choice group_of(Choice choice) { return choice >> expert_bits; }
+  int excess(int groups) const { return std::max(0, groups - most_); }
+
+  void count_groups(std::size_t groups) {
+    const std::size_t tokens = choices_.size() / top_k_;
+    std::vector<std::size_t> last(groups);  // token, from 1, that was seen to choose from the group
+    groups_.resize(tokens);
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      if (std::size_t& seen = last[group_of(choices_[i])]; seen != i / top_k_ + 1) {
+        seen = i / top_k_ + 1;
+        ++groups_[i / top_k_];
+      }
+    for (const int of_token : groups_) excess_ += excess(of_token);
+  }
+
+  // Pairs are drawn some time before they are looked at, so that the memory has time to bring them.
   void sweep() {
-    for (std::size_t i = 0; i < swaps_of_a_choice * choices_.size() / 2; ++i) {
-      const std::size_t a = any(), b = any(), token_a = a / top_k_, token_b = b / top_k_;
-      if (token_a == token_b || chooses(token_a, choices_[b]) || chooses(token_b, choices_[a])) continue;
-      const int before = limited_ ? excess(token_a) + excess(token_b) : 0;
-      std::swap(choices_[a], choices_[b]);
-      if (limited_ && excess(token_a) + excess(token_b) > before) std::swap(choices_[a], choices_[b]);
+    constexpr std::size_t ahead = 32;
+    std::array<std::pair<std::size_t, std::size_t>, ahead> pairs;
+    for (std::size_t left = swaps_of_a_choice * choices_.size() / 2; left > 0;) {
+      const std::span now = std::span(pairs).first(std::min(left, ahead));
+      for (auto& [a, b] : now) {
+        a = any();
+        b = any();
+        __builtin_prefetch(&choices_[a], 1);
+        __builtin_prefetch(&choices_[b], 1);
+      }
+      for (const auto& [a, b] : now) limited_ ? swap_within_groups(a, b) : swap(a, b);
+      left -= now.size();
     }
   }
 
-  bool chooses(std::size_t token, std::int32_t expert) const { return std::ranges::count(of(token), expert) > 0; }
-
-  // Groups that a token chooses from beyond those that it may.
-  int excess(std::size_t token) {
-    ++look_;
-    int groups = 0;
-    for (const std::int32_t expert : of(token))
-      if (std::uint64_t& last = seen_[group_of_[static_cast<std::size_t>(expert)]]; last != look_) {
-        last = look_;
-        ++groups;
-      }
-    return std::max(0, groups - most_);
-  }
-  int excess() {
-    int sum = 0;
-    for (std::size_t token = 0; token < choices_.size() / top_k_; ++token) sum += excess(token);
-    return sum;
+  void swap(std::size_t a, std::size_t b) {
+    const std::size_t token_a = a / top_k_, token_b = b / top_k_;
+    if (token_a == token_b) return;
+    const Choice *of_a = &choices_[token_a * top_k_], *of_b = &choices_[token_b * top_k_];
+    const Choice old_a = choices_[a], old_b = choices_[b];
+    int twice = 0;
+    for (std::size_t i = 0; i < top_k_; ++i)
+      twice += static_cast<int>(of_a[i] == old_b) + static_cast<int>(of_b[i] == old_a);
+    if (twice == 0) std::swap(choices_[a], choices_[b]);
   }
 
-  Choices& choices_;
+  // How often a token chooses from the groups of the two choices.
+  struct Both {
+    int a = 0, b = 0;
+  };
+
+  void swap_within_groups(std::size_t a, std::size_t b) {
+    const std::size_t token_a = a / top_k_, token_b = b / top_k_;
+    if (token_a == token_b) return;
+    const Choice *of_a = &choices_[token_a * top_k_], *of_b = &choices_[token_b * top_k_];
+    const Choice old_a = choices_[a], old_b = choices_[b], group_a = group_of(old_a), group_b = group_of(old_b);
+    int twice = 0;
+    Both in_a, in_b;
+    for (std::size_t i = 0; i < top_k_; ++i) {
+      twice += static_cast<int>(of_a[i] == old_b) + static_cast<int>(of_b[i] == old_a);
+      in_a.a += static_cast<int>(group_of(of_a[i]) == group_a);
+      in_a.b += static_cast<int>(group_of(of_a[i]) == group_b);
+      in_b.a += static_cast<int>(group_of(of_b[i]) == group_a);
+      in_b.b += static_cast<int>(group_of(of_b[i]) == group_b);
+    }
+    if (twice > 0) return;
+    if (group_a != group_b) {
+      const int now_a = groups_[token_a] - (in_a.a == 1 ? 1 : 0) + (in_a.b == 0 ? 1 : 0);
+      const int now_b = groups_[token_b] - (in_b.b == 1 ? 1 : 0) + (in_b.a == 0 ? 1 : 0);
+      const int more = excess(now_a) + excess(now_b) - excess(groups_[token_a]) - excess(groups_[token_b]);
+      if (more > 0) return;
+      excess_ += more;
+      groups_[token_a] = now_a;
+      groups_[token_b] = now_b;
+    }
+    std::swap(choices_[a], choices_[b]);
+  }
+
+  std::vector<Choice> choices_;
   std::size_t top_k_;
   std::mt19937_64& random_;
   bool limited_;
-  int most_;                           // groups that a token may choose from
-  std::vector<std::size_t> group_of_;  // an expert
-  std::vector<std::uint64_t> seen_;    // the last look at a token that found the group
-  std::uint64_t look_ = 0;
+  int most_;                 // groups that a token may choose from
+  std::vector<int> groups_;  // that each token chooses from
+  std::int64_t excess_ = 0;  // groups that tokens choose from beyond those that they may
 };
 
 // All that decides a draw.
@@ -128,9 +181,8 @@ std::shared_ptr<const Choices> drawn_choices(const Experiment& e, int layer, int
   return draws.find_or(std::move(draw), [&e](const Draw& fresh) {
     std::seed_seq seed(fresh.seed.begin(), fresh.seed.end());
     std::mt19937_64 random(seed);
-    Choices choices = dealt(fresh.loads, fresh.top_k);
-    Mixer(choices, fresh.top_k, e.model, random).run();
-    return std::make_shared<const Choices>(std::move(choices));
+    Mixer mixer(dealt(fresh.loads, fresh.top_k), fresh.top_k, e.model, random);
+    return std::make_shared<const Choices>(mixer.mixed());
   });
 }
 
