@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "models/network/routed_rows.hpp"
 #include "models/price/plan_costs.hpp"
 #include "models/price/price.hpp"
 #include "models/price/ready_first.hpp"
@@ -12,7 +13,10 @@ namespace dovetail {
 
 BuiltPlan::BuiltPlan(const Experiment& experiment, const Plan& plan) : experiment_(experiment), plan_(plan) {
   auto step = std::make_shared<Schedule>(build_step(experiment, plan));
-  if (step->routed) set_held_rows(rows_.emplace(experiment, *step), *step);
+  if (step->routed) {
+    rows_ = std::make_shared<const RoutedRows>(experiment, *step);
+    set_held_rows(*rows_, *step);
+  }
   step_ = std::move(step);
 }
 
@@ -24,7 +28,7 @@ PricedSchedule BuiltPlan::priced(const Shared<Calibration>& costs) const {
 
 PricedSchedule BuiltPlan::priced(const Experiment& experiment) const {
   require_costs(plan_, experiment);
-  PricedSchedule priced = price(step_, experiment, rows_ ? &*rows_ : nullptr);
+  PricedSchedule priced = price(step_, experiment, rows_.get());
   if (plan_.order != Order::ReadyFirst) return priced;
   return price(std::make_shared<const Schedule>(ready_first(priced)), experiment);
 }

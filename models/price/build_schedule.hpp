@@ -2,14 +2,14 @@
 // The schedule of a plan, whole: its ops in the order that the plan asks for, and with their prices.
 #pragma once
 #include <memory>
-#include <optional>
 
-#include "models/network/routed_rows.hpp"
 #include "models/plan/plan.hpp"
 #include "models/price/priced_schedule.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail {
+
+class RoutedRows;
 
 // A plan's step, built once and priced with one calibration or several. Throws InputError as build_schedule() does.
 class BuiltPlan {
@@ -26,8 +26,8 @@ class BuiltPlan {
 
   Experiment experiment_;
   Plan plan_;
-  std::shared_ptr<const Schedule> step_;  // in the order in which it was built
-  std::optional<RoutedRows> rows_;        // where messages are of routed sizes
+  std::shared_ptr<const Schedule> step_;    // in the order in which it was built
+  std::shared_ptr<const RoutedRows> rows_;  // null where messages are not of routed sizes
 };
 
 // Builds the step (schedule/step_builder.hpp) and, for order ready_first, reorders it by its prices. Throws InputError

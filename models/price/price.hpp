@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "models/network/routed_rows.hpp"
 #include "models/price/priced_schedule.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail {
+
+class RoutedRows;
 
 // Resources per rank class: compute, inter (network), intra (links in the node), copy (to and from the host) if the
 // schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration (none where
