@@ -47,6 +47,15 @@ int TokenCopies::member(int rank, int place) const {
   return rank / block * block + rank % group_.stride + place * group_.stride;
 }
 
+namespace {
+
+// Where an expert is: on which rank, and on which node.
+struct Owner {
+  std::size_t rank, node;
+};
+
+}  // namespace
+
 // Counts for each of these chunks, in one pass over the choices.
 std::vector<TokenCopies::Tokens> TokenCopies::count_all(const Draw& draw, const std::vector<RowRange>& chunks) {
   using Slots = std::tuple<Choices, int, int, std::int64_t>;
@@ -58,6 +67,9 @@ std::vector<TokenCopies::Tokens> TokenCopies::count_all(const Draw& draw, const 
   const auto ranks = static_cast<std::size_t>(draw.group), node_ranks = static_cast<std::size_t>(draw.node);
   const std::size_t nodes = ranks / node_ranks, top_k = static_cast<std::size_t>(draw.top_k);
   const std::size_t local = static_cast<std::size_t>(draw.experts) / ranks;
+  std::vector<Owner> owners;  // by expert
+  for (std::size_t i = 0; i < static_cast<std::size_t>(draw.experts); ++i)
+    owners.push_back({i / local, i / local / node_ranks});
   std::vector<std::size_t> chunk_of(static_cast<std::size_t>(draw.capacity), chunks.size());  // by slot
   const auto slot = [&](std::int64_t row) { return chunk_of.begin() + std::min(row, draw.capacity); };
   for (std::size_t i = 0; i < chunks.size(); ++i) std::fill(slot(chunks[i].first), slot(chunks[i].last), i);
@@ -68,15 +80,16 @@ std::vector<TokenCopies::Tokens> TokenCopies::count_all(const Draw& draw, const 
     if (before != token) count += 1;
     before = token;
   };
-  for (std::size_t i = 0; i < experts.size(); ++i) {
-    if (slots[i] < 0) continue;
-    const std::size_t chunk = chunk_of[static_cast<std::size_t>(slots[i])];
-    if (chunk == chunks.size()) continue;
-    const std::size_t rank = static_cast<std::size_t>(experts[i]) / local, node = rank / node_ranks;
-    once(last_of_rank[chunk * ranks + rank], counts[chunk].to_rank[rank], i / top_k + 1);
-    once(last_of_node[chunk * nodes + node], counts[chunk].to_node[node], i / top_k + 1);
-    counts[chunk].choices += 1;
-  }
+  for (std::size_t first = 0, token = 1; first < experts.size(); first += top_k, ++token)
+    for (std::size_t i = first; i < std::min(first + top_k, experts.size()); ++i) {
+      if (slots[i] < 0) continue;
+      const std::size_t chunk = chunk_of[static_cast<std::size_t>(slots[i])];
+      if (chunk == chunks.size()) continue;
+      const auto [rank, node] = owners[static_cast<std::size_t>(experts[i])];
+      once(last_of_rank[chunk * ranks + rank], counts[chunk].to_rank[rank], token);
+      once(last_of_node[chunk * nodes + node], counts[chunk].to_node[node], token);
+      counts[chunk].choices += 1;
+    }
   return counts;
 }
 
