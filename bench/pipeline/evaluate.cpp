@@ -11,6 +11,7 @@
 
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/knob_place.hpp"
+#include "bench/pipeline/repeating_steps.hpp"
 #include "models/base/errors.hpp"
 #include "models/network/schedule_classes.hpp"
 #include "models/plan/plan_rules.hpp"
@@ -243,6 +244,10 @@ SystemResult Evaluation::evaluate(const Candidate& candidate, const planners::Pl
   if (&experiment == &question_.experiment && experiment.events.empty())
     tried_.emplace_back(choice.plan, planners::Outcome{result.metrics.makespan, result.feasible});
   return result;
+}
+
+std::optional<SystemResult> Evaluation::result_of_step(const Candidate& candidate, const planners::PlanChoice& choice) {
+  return bench::result_of_step(experiment_of(candidate.system), candidate.system.name, choice, *steps_);
 }
 
 planners::PlanChoice choose_plan(const Question& question, const Candidate& candidate) {

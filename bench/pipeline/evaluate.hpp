@@ -40,6 +40,8 @@ class Evaluation {
   planners::PlanChoice choose(const Candidate& candidate);
   SystemResult evaluate(const Candidate& candidate, const planners::PlanChoice& choice,
                         Arenas arenas = Arenas::Planned);
+  // As result_of_step() says, with all that planners have found out.
+  std::optional<SystemResult> result_of_step(const Candidate& candidate, const planners::PlanChoice& choice);
 
  private:
   using Settings = std::function<void(Plan&)>;

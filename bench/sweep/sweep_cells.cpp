@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "bench/pipeline/backends.hpp"
-#include "bench/pipeline/repeating_steps.hpp"
 #include "bench/sweep/sweep_line.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
@@ -86,9 +85,7 @@ std::string SweepCells::line(std::int64_t cell) {
 SystemResult SweepCells::result_of(const Candidate& system, Evaluation& evaluation) const {
   const planners::PlanChoice choice = evaluation.choose(system);
   if (grid_.draws == 0 && find_backend(backend_->name())->planners_model)
-    if (std::optional<SystemResult> result =
-            result_of_repeating(evaluation.experiment_of(system.system), system.system.name, choice))
-      return *std::move(result);
+    if (std::optional<SystemResult> result = evaluation.result_of_step(system, choice)) return *std::move(result);
   return evaluation.evaluate(system, choice, Arenas::LeftOut);
 }
 

@@ -10,6 +10,15 @@
 #include "planners/steps/refusal.hpp"
 
 namespace dovetail::planners {
+namespace {
+
+PredictedStep told_by(const StepPrediction& step, const Experiment& e) {
+  PredictedStep told{step.time(), step.stage_peaks(), step.metrics(), {}};
+  if (step.is_exact() && !e.cluster.network) told.lower_bound = step.lower_bound();
+  return told;
+}
+
+}  // namespace
 
 Bytes PredictedStep::peak() const {
   return std::ranges::max(stage_peaks);
@@ -61,7 +70,13 @@ const PredictedStep& StepModel::predicted(const Experiment& e, const Plan& plan)
   const Key key = key_of(e, plan);
   if (const std::optional<PredictedStep>& whole = known_[key].whole) return *whole;
   const StepPrediction& prediction = step(key, e, plan);
-  return known_[key].whole.emplace(PredictedStep{prediction.time(), prediction.stage_peaks(), prediction.metrics()});
+  return known_[key].whole.emplace(told_by(prediction, e));
+}
+
+PredictedStep StepModel::exact(const Experiment& e, const Plan& plan) {
+  const Key key = key_of(e, plan);
+  const std::optional<PredictedStep>& known = last_ && key == last_key_ ? predicted(e, plan) : known_[key].whole;
+  return known && known->lower_bound ? *known : told_by(StepPrediction::exact(e, plan), e);
 }
 
 // The time of a single micro-batch needs no timeline.

@@ -28,7 +28,8 @@ struct PredictedStep {
   Seconds time;
   std::vector<Bytes> stage_peaks;  // of each class of ranks, which are stages
   Metrics metrics;
-  Bytes peak() const;  // of the fullest
+  std::optional<Seconds> lower_bound = {};  // of an exact one (StepPrediction::exact)
+  Bytes peak() const;                       // of the fullest
 };
 
 // Not for several threads at once.
@@ -46,6 +47,8 @@ class StepModel {
   Bytes peak(const Experiment& experiment, const Plan& plan);  // device memory of the fullest rank
   int built(const Experiment& experiment, const Plan& plan);   // micro-batches of the longest step built for the time
   const PredictedStep& predicted(const Experiment& experiment, const Plan& plan);
+  // As the whole step has it, to rounding. The experiment has no events and no described network.
+  PredictedStep exact(const Experiment& experiment, const Plan& plan);
   // The prediction itself, made again unless it is the last one.
   const StepPrediction& step(const Experiment& experiment, const Plan& plan);
   void forget_last() { last_.reset(); }  // frees its memory

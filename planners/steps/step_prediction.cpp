@@ -2,6 +2,7 @@
 #include "planners/steps/step_prediction.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "models/base/errors.hpp"
@@ -23,6 +24,9 @@ Lengths lengths_of(int stages, const Plan& plan) {
   const int shorter = filling * period + plan.micro_batches % period;
   return {shorter, shorter + period};
 }
+
+// Times the shortest window.
+constexpr std::array lengths_of_windows{1, 2, 4};
 
 // Whether a short step that repeats itself tells of the whole one. An order by readiness is made for a whole step.
 bool may_repeat(const Plan& plan) {
@@ -108,11 +112,24 @@ StepPrediction::Window StepPrediction::shortest_window(int stages, const Plan& p
   return {3 * stages, stages, .5 / plan.virtual_stages};
 }
 
-// Tries it only where that may save more than it costs if the step has not settled.
+// A step may settle late, and in turns of several micro-batches. In a longer one a whole period is looked at that ends
+// well before the last micro-batches begin.
+StepPrediction::Window StepPrediction::longer_window(int stages, const Plan& plan, int times) {
+  const Window window = shortest_window(stages, plan);
+  Window longer = times == 1 ? window : Window{times * window.micro_batches, std::max(2, stages), 1, 1};
+  longer.micro_batches += (plan.micro_batches - longer.micro_batches) % longer.lag;  // whole periods are left
+  return longer;
+}
+
+// Whether it may save more than it costs if the step has not settled. `otherwise`: what is built then.
+bool StepPrediction::is_worthwhile(const Plan& plan, const Window& window, int otherwise) {
+  constexpr double worthwhile = .7;  // of the micro-batches that are built otherwise; by choice
+  return plan.pipeline_schedule != PipelineSchedule::Gpipe && window.micro_batches <= worthwhile * otherwise;
+}
+
 bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, const Window& window, int otherwise,
                              const Reprice& reprice) {
-  constexpr double worthwhile = .7;  // of the micro-batches that are built otherwise; by choice
-  if (plan.pipeline_schedule == PipelineSchedule::Gpipe || window.micro_batches > worthwhile * otherwise) return false;
+  if (!is_worthwhile(plan, window, otherwise)) return false;
   longest_ = part_of(experiment, plan, window.micro_batches, reprice);
   period_ = window.period(longest_.priced, longest_.timeline);
   if (!period_) return false;
@@ -121,17 +138,12 @@ bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, con
   return true;
 }
 
-// A step may settle late, and in turns of several micro-batches. In a longer one a whole period is looked at that ends
-// well before the last micro-batches begin.
 std::optional<StepPrediction> StepPrediction::of_repeating(const Experiment& experiment, const Plan& plan) {
   if (!may_repeat(plan)) return std::nullopt;
-  const int stages = experiment.parallelism.pp;
-  const Window window = shortest_window(stages, plan);
-  for (const int times : {1, 2, 4}) {
-    Window longer = times == 1 ? window : Window{times * window.micro_batches, std::max(2, stages), 1, 1};
-    longer.micro_batches += (plan.micro_batches - longer.micro_batches) % longer.lag;  // whole periods are left
+  for (const int times : lengths_of_windows) {
     StepPrediction step(plan.micro_batches);
-    if (step.settles(experiment, plan, longer, plan.micro_batches, {})) return step;
+    const Window window = longer_window(experiment.parallelism.pp, plan, times);
+    if (step.settles(experiment, plan, window, plan.micro_batches, {})) return step;
   }
   return std::nullopt;
 }
@@ -150,8 +162,12 @@ StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, c
   const Lengths lengths = lengths_of(experiment.parallelism.pp, plan);
   const bool by_two = may_be_shortened(plan) && lengths.shorter + lengths.longest < plan.micro_batches;
   const int otherwise = by_two ? lengths.shorter + lengths.longest : plan.micro_batches;
-  const Window window = shortest_window(experiment.parallelism.pp, plan);
-  if (may_repeat(plan) && settles(experiment, plan, window, otherwise, reprice)) return;
+  const int stages = experiment.parallelism.pp;
+  const Window window = shortest_window(stages, plan);
+  if (may_repeat(plan) && settles(experiment, plan, window, otherwise, reprice)) {
+    exact_ = longer_window(stages, plan, 1).micro_batches == window.micro_batches;
+    return;
+  }
   if (by_two) {
     shorter_ = part_of(experiment, plan, lengths.shorter, reprice);
     if (longest_.micro_batches != lengths.longest) longest_ = part_of(experiment, plan, lengths.longest, reprice);
@@ -161,6 +177,18 @@ StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, c
     periods_ = 0;
   }
   longest_ = step_of(experiment, plan, reprice);
+  const bool tried = is_worthwhile(plan, window, otherwise);
+  exact_ = !may_repeat(plan) || std::ranges::none_of(lengths_of_windows, [&](int times) {
+    const Window longer = longer_window(stages, plan, times);
+    return is_worthwhile(plan, longer, plan.micro_batches) && !(tried && longer.micro_batches == window.micro_batches);
+  });
+}
+
+StepPrediction StepPrediction::exact(const Experiment& experiment, const Plan& plan) {
+  if (std::optional<StepPrediction> repeating = of_repeating(experiment, plan)) return *std::move(repeating);
+  StepPrediction whole(plan.micro_batches);
+  whole.longest_ = step_of(experiment, plan, {});
+  return whole;
 }
 
 Seconds StepPrediction::time() const {

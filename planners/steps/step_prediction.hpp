@@ -34,6 +34,9 @@ class StepPrediction {
   // The whole step, to rounding, from one of fewer micro-batches that repeats itself: it may be longer than the one
   // that the constructor looks at. None: there is no such step.
   static std::optional<StepPrediction> of_repeating(const Experiment& experiment, const Plan& plan);
+  // The same, or else the whole step.
+  static StepPrediction exact(const Experiment& experiment, const Plan& plan);
+  bool is_exact() const { return exact_; }  // whether `exact` says the same to the last bit
   // The time of such a step if its ops took something else. None: it would not repeat itself then.
   std::optional<Seconds> time_if(const Reprice& reprice) const;
 
@@ -66,8 +69,10 @@ class StepPrediction {
       return steady_period(priced, timeline, lag, share, earlier);
     }
   };
-  explicit StepPrediction(int micro_batches) : micro_batches_(micro_batches) {}
+  explicit StepPrediction(int micro_batches) : micro_batches_(micro_batches), exact_(true) {}
   static Window shortest_window(int stages, const Plan& plan);
+  static Window longer_window(int stages, const Plan& plan, int times);
+  static bool is_worthwhile(const Plan& plan, const Window& window, int otherwise);
   static Step step_of(const Experiment& experiment, const Plan& plan, const Reprice& reprice);
   static Step part_of(const Experiment& experiment, const Plan& plan, int micro_batches, const Reprice& reprice);
   bool settles(const Experiment& experiment, const Plan& plan, const Window& window, int otherwise,
@@ -75,6 +80,7 @@ class StepPrediction {
   static Metrics metrics_within(const Step& step, const SteadyPeriod& period);
 
   int micro_batches_;
+  bool exact_ = false;
   Step longest_, shorter_;              // `shorter_`: of one period less; empty where none was built
   Window window_;                       // of the longest, where it repeats itself
   std::optional<SteadyPeriod> period_;  // of the longest, where it repeats itself already

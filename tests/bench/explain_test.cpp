@@ -90,7 +90,8 @@ TEST_CASE("explain: a step that repeats itself is told by few of its micro-batch
   const std::optional<planners::StepPrediction> few = repeating_step(e, choice.plan);
   REQUIRE(few);
   CHECK(2 * few->built() < 48);
-  const std::optional<SystemResult> told = result_of_repeating(e, whole.system, choice);
+  planners::StepModel steps;
+  const std::optional<SystemResult> told = result_of_step(e, whole.system, choice, steps);
   REQUIRE(told);
   const auto same = [](auto a, auto b) { CHECK(a.value() == Approx(b.value()).epsilon(1e-9)); };
   same(told->metrics.makespan, whole.metrics.makespan);
