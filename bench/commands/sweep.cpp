@@ -23,6 +23,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/streams.hpp"
+#include "models/files/known_parts.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -107,11 +108,12 @@ Json header_of(const SweepGrid& grid, const FilesRead& files, const std::vector<
 }
 
 // Errors of a point are reported by its own cells.
-void read_point(const SweepGrid& grid, std::int64_t point, FilesRead& files, std::vector<HardwareFinding>& findings) {
+void read_point(const SweepGrid& grid, std::int64_t point, KnownParts& known, FilesRead& files,
+                std::vector<HardwareFinding>& findings) {
   try {
     const ExperimentRequest request = grid.point(point).request;
     std::vector<std::string> notes;
-    const Experiment experiment = load_experiment(request, files, notes);
+    const Experiment experiment = load_experiment(request, known, files, notes);
     add_findings(hardware_findings(experiment, {request, files, grid.backend}), findings);
   } catch (const InputError&) {
   }
@@ -121,13 +123,14 @@ void read_point(const SweepGrid& grid, std::int64_t point, FilesRead& files, std
 // each axis through it. Returns which hardware these describe in vain.
 std::vector<HardwareFinding> read_inputs(const SweepGrid& grid, FilesRead& files) {
   std::vector<HardwareFinding> findings;
+  KnownParts known;
   for (const std::string& system : grid.systems) load_system(system, files);
-  read_point(grid, 0, files, findings);
+  read_point(grid, 0, known, files, findings);
   std::int64_t stride = grid.points();
   for (const SweepAxis& axis : grid.axes) {
     const auto values = static_cast<std::int64_t>(axis.values.size());
     stride /= values;
-    for (std::int64_t value = 1; value < values; ++value) read_point(grid, value * stride, files, findings);
+    for (std::int64_t value = 1; value < values; ++value) read_point(grid, value * stride, known, files, findings);
   }
   return findings;
 }

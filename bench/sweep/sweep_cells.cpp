@@ -127,7 +127,7 @@ const ExperimentParts& SweepCells::parts_of(const ExperimentRequest& request) {
   const ExperimentRequest files = without(request, {"workload", "parallelism"});
   if (const auto known = std::ranges::find(parts_, files, &Parts::first); known != parts_.end()) return known->second;
   if (parts_.size() == most_parts) parts_.clear();
-  return parts_.emplace_back(files, load_parts(files, question_.files)).second;
+  return parts_.emplace_back(files, load_parts(files, known_parts_, question_.files)).second;
 }
 
 }  // namespace dovetail::bench

@@ -12,6 +12,7 @@
 
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/sweep/sweep_grid.hpp"
+#include "models/files/known_parts.hpp"
 
 namespace dovetail::bench {
 
@@ -36,6 +37,7 @@ class SweepCells {
   const SweepGrid& grid_;
   std::unique_ptr<Backend> backend_;
   std::vector<Candidate> systems_;
+  KnownParts known_parts_;
   std::vector<Parts> parts_;
   std::optional<ExperimentRequest> asked_;
   Question question_;

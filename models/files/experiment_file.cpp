@@ -153,9 +153,22 @@ std::string ExperimentFile::resolved(const JsonReader& given) const {
   return in_file ? beside(json_.name(), given.string()) : given.string();
 }
 
+std::string ExperimentFile::name_of_part(const InputKind& kind, const std::string& fallback) const {
+  const auto given = reader().find(kind.name);
+  return given ? resolved(*given) : fallback;
+}
+
+std::string ExperimentFile::source_of(const InputKind& kind, const std::string& fallback) const {
+  if (const auto here = reader().find(kind.name); here && here->value().is_object()) return "";
+  std::string source = name_of_part(kind, fallback);
+  if (const auto changes = changes_.find(kind.name); changes != changes_.end())
+    for (const Override& each : changes->second) source += fmt::format("\n{}={}", each.pointer, each.value);
+  return source;
+}
+
 JsonFile ExperimentFile::open_part(const InputKind& kind, const std::string& fallback, FilesRead& files) const {
   const auto given = reader().find(kind.name);
-  const std::string name = given ? resolved(*given) : fallback;
+  const std::string name = name_of_part(kind, fallback);
   if (name.empty())
     reader().fail(fmt::format("no {} given, expected one of {} or a path that ends in .json", kind.name,
                               fmt::join(known_names(kind.folder), ", ")));

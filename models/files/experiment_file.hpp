@@ -24,6 +24,10 @@ class ExperimentFile {
   // The name at `given`; a path that was written in the file is relative to it.
   std::string resolved(const JsonReader& given) const;
 
+  // The file that a part comes from, with the settings that change it there. Empty: it is written out in the
+  // experiment.
+  std::string source_of(const InputKind& kind, const std::string& fallback) const;
+
   // Reads a part that is written out in the experiment, or else the file that it names, or else `fallback`. `read` gets
   // a reader and the name of the file it reads, for the paths in it.
   using ReadPart = std::function<void(const JsonReader&, const std::string& file)>;
@@ -31,6 +35,7 @@ class ExperimentFile {
 
  private:
   void put(const std::string& key, const Override& change);
+  std::string name_of_part(const InputKind& kind, const std::string& fallback) const;
   JsonFile open_part(const InputKind& kind, const std::string& fallback, FilesRead& files) const;
 
   JsonFile json_;

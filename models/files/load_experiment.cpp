@@ -11,6 +11,7 @@
 #include "models/base/json/at_place_of.hpp"
 #include "models/files/experiment_file.hpp"
 #include "models/files/experiment_json.hpp"
+#include "models/files/known_parts.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/price/calibration.hpp"
@@ -27,12 +28,6 @@ namespace {
 // pretraining usually has them, as many tokens for each GPU, and for each pipeline stage four samples to follow one
 // another.
 constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
-
-// The calibration whose costs a cluster without one takes, adapted to its hardware.
-constexpr const char* derive_from = "dgx-h100";
-constexpr std::string_view calibration_settings = "calibration.";
-// The framework that trains where none is named.
-constexpr const char* usual_framework = "megatron_lm";
 
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
@@ -306,54 +301,6 @@ void note_trace(const Experiment& e, std::vector<std::string>& notes) {
                                 e.cluster.gpus(), ranks));
 }
 
-bool sets(const ExperimentRequest& request, std::string_view key) {
-  return std::ranges::any_of(request.set, [&](const std::string& option) { return option.starts_with(key); });
-}
-
-// The calibration without what options set in it; an empty one where it cannot be read without.
-Calibration calibration_before(ExperimentRequest request, const std::string& fallback) {
-  std::erase_if(request.set, [](const std::string& option) { return option.starts_with(calibration_settings); });
-  Calibration before;
-  try {
-    FilesRead seen;
-    ExperimentFile(request, seen)
-        .read_part(calibration_input, fallback, seen,
-                   [&](const JsonReader& json, const std::string&) { before = read_calibration(json); });
-  } catch (const InputError&) {
-    return {};
-  }
-  return before;
-}
-
-ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFile& file, FilesRead& files) {
-  ExperimentParts parts;
-  file.read_part(cluster_input, "", files, [&](const JsonReader& json, const std::string& name) {
-    parts.cluster = read_cluster(json, parts.defaults);
-    parts.cluster.calibration = beside(name, parts.cluster.calibration);
-  });
-  file.read_part(model_input, "", files,
-                 [&](const JsonReader& json, const std::string&) { parts.model = read_model(json); });
-  const bool derived = parts.cluster.calibration.empty() && !file.reader().has("calibration");
-  const std::string fallback = derived ? derive_from : parts.cluster.calibration;
-  file.read_part(calibration_input, fallback, files, [&](const JsonReader& json, const std::string&) {
-    Calibration& calibration = parts.calibration.edit();
-    calibration = read_calibration(json);
-    if (derived)
-      calibration.adapted.push_back(
-          fmt::format("{} names no calibration: its costs are derived from {}", parts.cluster.name, derive_from));
-    const bool set = sets(request, calibration_settings);
-    const Calibration before = set ? calibration_before(request, fallback) : calibration;
-    adapt(calibration, parts.cluster, before);
-  });
-  if (!parts.calibration->host && !file.reader().has(framework_input.name)) return parts;
-  file.read_part(framework_input, usual_framework, files, [&](const JsonReader& json, const std::string&) {
-    FrameworkParts framework = read_framework(json);
-    parts.framework = std::move(framework.framework);
-    if (parts.calibration->host) parts.calibration.edit().host->profile = std::move(framework.host);
-  });
-  return parts;
-}
-
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentFile& file, const ExperimentParts& parts,
                            FilesRead& files, std::vector<std::string>& notes) {
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
@@ -378,20 +325,25 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
     note_trained_groups(e, groups, request.esp_follows_mp, notes);
   note_padding(e, notes);
   note_trace(e, notes);
-  if (e.overlap == Overlap::Ideal && sets(request, "calibration.interference"))
+  const auto sets_interference = [](const std::string& option) {
+    return option.starts_with("calibration.interference");
+  };
+  if (e.overlap == Overlap::Ideal && std::ranges::any_of(request.set, sets_interference))
     notes.emplace_back("overlap is ideal: calibration.interference has no effect");
   return e;
 }
 
 }  // namespace
 
-ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files) {
-  return load_parts(request, ExperimentFile(request, files), files);
+Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
+  KnownParts known;
+  return load_experiment(request, known, files, notes);
 }
 
-Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
+Experiment load_experiment(const ExperimentRequest& request, KnownParts& known, FilesRead& files,
+                           std::vector<std::string>& notes) {
   const ExperimentFile file(request, files);
-  return load_experiment(request, file, load_parts(request, file, files), files, notes);
+  return load_experiment(request, file, load_parts(request, file, known, files), files, notes);
 }
 
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,

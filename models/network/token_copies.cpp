@@ -49,7 +49,7 @@ int TokenCopies::member(int rank, int place) const {
 
 namespace {
 
-// Where an expert is: on which rank, and on which node.
+// An expert is on a rank of a node.
 struct Owner {
   std::size_t rank, node;
 };
