@@ -39,9 +39,10 @@ constexpr auto reproduce_examples = R"(Examples:
     dovetail reproduce operators
     dovetail reproduce --operators a100-all-reduce -o operators.csv
 
-Each value is shown with the published number, ours, the target that was set for it, and the number of constants that were
-fitted to that very table (0: ours is a prediction). A miss is shown with its reason, if that is known. With --strict a
-miss gives exit code 5.
+Each value is shown with the published number, ours, how far off it may be by one rule for all, and what ours rests on: on
+nothing that was fitted (predicted), on a constant that was fitted to another table (shares) or to this one (fitted). The
+summary says how each paper comes out, and how it would without each shared constant. A miss is shown with its reason, if
+that is known. With --strict a miss gives exit code 5.
 
 Each measured step is shown with the prediction that dovetail simulate makes of it, its 90 % range, and its memory. A file of
 your own steps has the format of data/steps, which data/README.md explains.
@@ -120,6 +121,7 @@ Reproduction recompute(const ReproduceOptions& options, const AskedTables& asked
   for (const std::string& id : asked.tables) {
     progress.begin(id);
     reproduction.tables.push_back(reproduce_table(id, files));
+    std::ranges::move(reproduce_without(id, files), std::back_inserter(reproduction.without));
     progress.done();
   }
   for (StepsFile& file : measured.steps) {

@@ -16,6 +16,8 @@ class PublishedTable {
 
   const ReproducedTable& table() const { return table_; }                   // ours still empty
   JsonReader settings() const { return JsonReader(file_).at("settings"); }  // for this table's function alone
+  // The settings with the options that take this shared constant away.
+  JsonFile settings_without(const std::string& constant) const;
   JsonReader values() const { return JsonReader(file_).at("values"); }
 
  private:

@@ -63,10 +63,12 @@ std::string describe_table(const std::string& id, FilesRead& files) {
   return fmt::format("{} ({})", published.table().title, published.table().source);
 }
 
-ReproducedTable reproduce_table(const std::string& id, FilesRead& files) {
-  const Entry& entry = entries[choose("id", id, reproduced_ids())];
-  const PublishedTable published(id, files);
-  Recomputed ours = at_place_of(published.settings(), [&] { return entry.recompute(published.settings(), files); });
+namespace {
+
+// The table with what its function makes of the settings.
+ReproducedTable filled(const PublishedTable& published, const Entry& entry, const JsonReader& settings,
+                       FilesRead& files) {
+  Recomputed ours = at_place_of(settings, [&] { return entry.recompute(settings, files); });
   ReproducedTable table = published.table();
   for (std::size_t i = 0; i < table.values.size(); ++i) {
     ReproducedValue& value = table.values[i];
@@ -82,6 +84,30 @@ ReproducedTable reproduce_table(const std::string& id, FilesRead& files) {
         fmt::format("nothing is published for {}, which the settings compute", in_quotes(ours.values.begin()->first)));
   std::ranges::move(ours.notes, std::back_inserter(table.notes));
   return table;
+}
+
+}  // namespace
+
+ReproducedTable reproduce_table(const std::string& id, FilesRead& files) {
+  const Entry& entry = entries[choose("id", id, reproduced_ids())];
+  const PublishedTable published(id, files);
+  return filled(published, entry, published.settings(), files);
+}
+
+std::vector<TableWithout> reproduce_without(const std::string& id, FilesRead& files) {
+  const Entry& entry = entries[choose("id", id, reproduced_ids())];
+  const PublishedTable published(id, files);
+  const auto rests = [](const ReproducedValue& value, const std::string& constant) {
+    return value.basis == Basis::Shares && std::ranges::find(value.constants, constant) != value.constants.end();
+  };
+  std::vector<TableWithout> tables;
+  for (const SharedConstant& constant : published.table().shared) {
+    if (std::ranges::none_of(published.table().values, [&](const auto& value) { return rests(value, constant.name); }))
+      continue;
+    const JsonFile settings = published.settings_without(constant.name);
+    tables.push_back({constant.name, filled(published, entry, JsonReader(settings), files)});
+  }
+  return tables;
 }
 
 }  // namespace dovetail::bench

@@ -15,6 +15,9 @@ std::string describe_table(const std::string& id, FilesRead& files);
 // Published beside ours. Throws InputError for an unknown id, with the nearest.
 ReproducedTable reproduce_table(const std::string& id, FilesRead& files);
 
+// The same table without each of the constants that were fitted to others, where values of it rest on these.
+std::vector<TableWithout> reproduce_without(const std::string& id, FilesRead& files);
+
 // Each reads `settings` of its file in data/published. See the sources for the reading of the paper.
 using Recomputation = Recomputed (*)(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_degrees(const JsonReader& settings, FilesRead& files);

@@ -19,20 +19,38 @@ namespace dovetail {
 // A number in the row's unit, or words: which of two won, names in order of time.
 using TableValue = std::variant<double, std::string>;
 
-// Shown: nothing is claimed. Equal: the same words, or the same number. Relative and Absolute: so far from the
-// published number at most. AtMost and AtLeast: of ours alone.
-enum class TargetKind { Shown, Equal, Relative, Absolute, AtMost, AtLeast };
-inline constexpr std::array<std::pair<std::string_view, TargetKind>, 6> target_kind_names{
-    {{"shown", TargetKind::Shown},
-     {"equal", TargetKind::Equal},
-     {"relative", TargetKind::Relative},
-     {"absolute", TargetKind::Absolute},
-     {"at_most", TargetKind::AtMost},
-     {"at_least", TargetKind::AtLeast}}};
-struct Target {
-  TargetKind kind = TargetKind::Shown;
-  double bound = 0;
+// The kind of a published number. It decides how near ours should come (allowed_error) and how far off it is (error).
+enum class Measure {
+  Amount,   // a time, memory, or a number of things
+  Speedup,  // a time over another: 1.18
+  Gain,     // a speed-up less 1, in percent: 18
+  Saving,   // the part that is saved, in percent: 27
+  Share,    // a part of a whole, in percent
+  Choice,   // words: who wins, an order
+  AtMost,   // the paper says that it is at most so much
+  AtLeast   // or at least
 };
+inline constexpr std::array<std::pair<std::string_view, Measure>, 8> measure_names{{{"amount", Measure::Amount},
+                                                                                    {"speedup", Measure::Speedup},
+                                                                                    {"gain", Measure::Gain},
+                                                                                    {"saving", Measure::Saving},
+                                                                                    {"share", Measure::Share},
+                                                                                    {"choice", Measure::Choice},
+                                                                                    {"at_most", Measure::AtMost},
+                                                                                    {"at_least", Measure::AtLeast}}};
+
+// The basis of ours, which decides how much it says about the model. Predicted: on nothing that was fitted. Shares: on a
+// constant that was fitted to another table. Fitted: on one that was fitted to this table. Given: on numbers of the
+// paper alone. Identity: it must hold whatever the model's costs are, such as an equation of the paper. Repeated: the
+// published number has a row already, and this is another reading of it. Unpublished: the paper states no number.
+enum class Basis { Predicted, Shares, Fitted, Given, Identity, Repeated, Unpublished };
+inline constexpr std::array<std::pair<std::string_view, Basis>, 7> basis_names{{{"predicted", Basis::Predicted},
+                                                                                {"shares", Basis::Shares},
+                                                                                {"fitted", Basis::Fitted},
+                                                                                {"given", Basis::Given},
+                                                                                {"identity", Basis::Identity},
+                                                                                {"repeated", Basis::Repeated},
+                                                                                {"unpublished", Basis::Unpublished}}};
 
 enum class Verdict { Pass, Miss, Shown };
 inline constexpr std::array<std::pair<std::string_view, Verdict>, 3> verdict_names{
@@ -42,13 +60,22 @@ struct ReproducedValue {
   std::string name, unit;               // unit empty: words or a ratio
   std::optional<TableValue> published;  // none: the paper states no number
   TableValue ours;
-  Target target;
-  std::vector<std::string> fitted;  // constants fitted to this very table; none: a prediction
-  bool given = false;               // ours is an input that was copied from the paper: neither
+  Measure measure = Measure::Amount;
+  Basis basis = Basis::Unpublished;
+  std::vector<std::string> constants;  // the names of the constants that a shared or fitted value rests on
   std::string note;
 };
-// Ours less published (target Absolute), else ours / published - 1. None where one is not a number, or published is 0.
+
+// How far ours may be from the published number, in the value's unit. The rule is the same for all values: 15 % of an
+// amount; .03 or 15 % of the gain for speed-ups, and so 3 points or 15 % for percents; nothing for choices and
+// identities. None where nothing is published.
+std::optional<double> allowed_error(const ReproducedValue& value);
+
+// Ours / published - 1. Gains count as the speed-ups that they are, and savings as what they leave: 10 % in place of
+// 20 % are 1.1 / 1.2 - 1. None where one is not a number, or published is 0, or the paper states a bound alone.
 std::optional<double> error(const ReproducedValue& value);
+
+// Shown: nothing is published. A bound of the paper is met at the bound.
 Verdict verdict(const ReproducedValue& value);
 
 // A number that was chosen so that ours comes near the published table, and the file that holds it.
@@ -56,9 +83,10 @@ struct FittedConstant {
   std::string name, value, file;
 };
 
-// A constant that ours depends on and that was fitted to another table, whose id is `from`.
+// A constant that ours depends on and that was fitted to another table, whose id is `from`; and the value that it would
+// have without that, with the reason.
 struct SharedConstant {
-  std::string name, value, from, file;
+  std::string name, value, from, file, instead;
 };
 
 // Numbers or statements of the table that no model of ours can make.
@@ -68,6 +96,7 @@ struct Unanswered {
 
 struct ReproducedTable {
   std::string id, title, source;  // the source begins with the paper's name and, in brackets, where it appeared
+  bool apart = false;             // of a paper whose system is not one of those that are implemented here
   std::vector<ReproducedValue> values;
   std::vector<FittedConstant> fitted;
   std::vector<SharedConstant> shared;
@@ -75,27 +104,52 @@ struct ReproducedTable {
   std::vector<std::string> notes;  // readings of the paper, and why a target is missed
 };
 
+// A table as it would be without a constant that was fitted to another one.
+struct TableWithout {
+  std::string constant;  // its name
+  ReproducedTable table;
+};
+
 struct Reproduction {
   std::vector<ReproducedTable> tables;
+  std::vector<TableWithout> without;
   std::vector<StepsTable> steps;
   std::vector<OperatorsTable> operators;
   RunProvenance provenance;
 };
 int count(const ReproducedTable& table, Verdict verdict);
 
+// How values came out.
+struct Score {
+  int met = 0, of = 0;
+};
+
 // How the tables of one paper came out.
 struct PaperSummary {
   std::string paper;
-  int targets = 0, missed = 0;
-  int predicted = 0, fitted = 0;  // met without and with constants fitted to their own table
-  int given = 0;                  // met by arithmetic on what the paper gives
-  int shown = 0;                  // values without a target
+  bool apart = false;
+  std::array<Score, basis_names.size() - 1> by_basis;  // in the order of Basis, without Unpublished
+  int shown = 0;                                       // values that the paper does not state
   int unanswered = 0;
-  // |ours / published - 1| of the numbers that are neither fitted nor given, with a target or not; none: no such
-  // number.
+  // The errors of the numbers that are predicted or share a constant: how many are within 15 %, and the mean and median
+  // of their sizes. None: no such number.
+  Score near;
   std::optional<double> mean_error, median_error;
+
+  const Score& of(Basis basis) const { return by_basis[static_cast<std::size_t>(basis)]; }
 };
-// Paper by paper, in the order in which they first appear; of several, all together at the end under "all".
+// Paper by paper, in the order in which they first appear. Several that are not apart are taken together at the end,
+// under "all".
 std::vector<PaperSummary> summarise(const Reproduction& reproduction);
+
+// The values that rest on a constant that was fitted to another table, with it and without.
+struct SharedSummary {
+  SharedConstant constant;
+  std::vector<std::string> users;  // the ids of the tables that have such values
+  Score with, without;
+  std::optional<double> mean_error, mean_error_without;
+};
+// In the order in which constants first appear.
+std::vector<SharedSummary> summarise_shared(const Reproduction& reproduction);
 
 }  // namespace dovetail

@@ -28,21 +28,16 @@ Json value_json(const std::optional<TableValue>& value) {
   return number(std::get<double>(*value));
 }
 
-Json target_json(const Target& target) {
-  const bool bounded = target.kind != TargetKind::Shown && target.kind != TargetKind::Equal;
-  return {{"kind", name_in(target_kind_names, target.kind)}, {"bound", bounded ? number(target.bound) : Json(nullptr)}};
-}
-
 Json row_json(const ReproducedValue& value) {
   return {{"name", value.name},
           {"unit", value.unit},
           {"published", value_json(value.published)},
           {"ours", value_json(value.ours)},
           {"error", number(error(value))},
-          {"target", target_json(value.target)},
-          {"fitted_constants", value.fitted.size()},
-          {"fitted", value.fitted},
-          {"given", value.given},
+          {"measure", name_in(measure_names, value.measure)},
+          {"allowed", number(allowed_error(value))},
+          {"basis", name_in(basis_names, value.basis)},
+          {"constants", value.constants},
           {"verdict", name_in(verdict_names, verdict(value))},
           {"note", value.note}};
 }
@@ -53,11 +48,13 @@ Json table_json(const ReproducedTable& table) {
   for (const FittedConstant& constant : table.fitted)
     fitted.push_back({{"name", constant.name}, {"value", constant.value}, {"file", constant.file}});
   for (const SharedConstant& c : table.shared)
-    shared.push_back({{"name", c.name}, {"value", c.value}, {"from", c.from}, {"file", c.file}});
+    shared.push_back(
+        {{"name", c.name}, {"value", c.value}, {"from", c.from}, {"file", c.file}, {"instead", c.instead}});
   for (const Unanswered& each : table.unanswered) unanswered.push_back({{"what", each.what}, {"why", each.why}});
   return {{"id", table.id},
           {"title", table.title},
           {"source", table.source},
+          {"apart", table.apart},
           {"values", std::move(values)},
           {"fitted", std::move(fitted)},
           {"shared", std::move(shared)},
@@ -68,20 +65,40 @@ Json table_json(const ReproducedTable& table) {
           {"shown", count(table, Verdict::Shown)}};
 }
 
+Json score_json(const Score& score) {
+  return {{"met", score.met}, {"of", score.of}};
+}
+
 Json summary_json(const Reproduction& reproduction) {
   Json summaries = Json::array();
-  for (const PaperSummary& s : summarise(reproduction))
-    summaries.push_back({{"paper", s.paper},
-                         {"targets", s.targets},
-                         {"predicted", s.predicted},
-                         {"fitted", s.fitted},
-                         {"given", s.given},
-                         {"missed", s.missed},
-                         {"shown", s.shown},
-                         {"unanswered", s.unanswered},
-                         {"mean_error", number(s.mean_error)},
-                         {"median_error", number(s.median_error)}});
+  for (const PaperSummary& s : summarise(reproduction)) {
+    Json json{{"paper", s.paper}, {"apart", s.apart}};
+    for (const auto& [name, basis] : basis_names)
+      if (basis != Basis::Unpublished) json[std::string(name)] = score_json(s.of(basis));
+    json.update({{"shown", s.shown},
+                 {"unanswered", s.unanswered},
+                 {"within_15_percent", score_json(s.near)},
+                 {"mean_error", number(s.mean_error)},
+                 {"median_error", number(s.median_error)}});
+    summaries.push_back(std::move(json));
+  }
   return summaries;
+}
+
+Json shared_json(const Reproduction& reproduction) {
+  Json constants = Json::array();
+  for (const SharedSummary& s : summarise_shared(reproduction))
+    constants.push_back({{"name", s.constant.name},
+                         {"value", s.constant.value},
+                         {"from", s.constant.from},
+                         {"file", s.constant.file},
+                         {"instead", s.constant.instead},
+                         {"tables", s.users},
+                         {"with", score_json(s.with)},
+                         {"without", score_json(s.without)},
+                         {"mean_error", number(s.mean_error)},
+                         {"mean_error_without", number(s.mean_error_without)}});
+  return constants;
 }
 
 // Four significant digits; whole numbers as such.
@@ -107,8 +124,8 @@ void add_row(TextTable& table, const ReproducedValue& value) {
   const Verdict v = verdict(value);
   const bool below = is_long(value);
   table.add({"  " + printable(value.name), printable(value.unit), below ? "below" : cells.published,
-             below ? "below" : cells.ours, cells.error, cells.target,
-             value.given ? "given" : std::to_string(value.fitted.size()), std::string(name_in(verdict_names, v))},
+             below ? "below" : cells.ours, cells.error, cells.allowed, std::string(name_in(basis_names, value.basis)),
+             std::string(name_in(verdict_names, v))},
             v == Verdict::Miss   ? Ink::Bad
             : v == Verdict::Pass ? Ink::Good
                                  : Ink::Plain);
@@ -121,43 +138,29 @@ void add_row(TextTable& table, const ReproducedValue& value) {
 }  // namespace
 
 ReproducedCells cells_of(const ReproducedValue& value) {
-  ReproducedCells cells{cell(value.published), cell(value.ours), "-", ""};
-  const bool absolute = value.target.kind == TargetKind::Absolute;
-  if (const auto off = error(value))
-    cells.error = absolute ? (*off < 0 ? "" : "+") + plain(*off) : fmt::format("{:+.1f} %", 100 * *off);
-  const double bound = value.target.bound;
-  switch (value.target.kind) {
-    case TargetKind::Shown:
-      cells.target = "-";
-      break;
-    case TargetKind::Equal:
-      cells.target = "equal";
-      break;
-    case TargetKind::Relative:
-      cells.target = fmt::format("within {:g} %", 100 * bound);
-      break;
-    case TargetKind::Absolute:
-      cells.target = fmt::format("within {:g}", bound);
-      break;
-    case TargetKind::AtMost:
-      cells.target = fmt::format("at most {:g}", bound);
-      break;
-    case TargetKind::AtLeast:
-      cells.target = fmt::format("at least {:g}", bound);
-      break;
-  }
+  ReproducedCells cells{cell(value.published), cell(value.ours), "-", "-"};
+  if (const auto off = error(value)) cells.error = fmt::format("{:+.1f} %", 100 * *off);
+  const bool words = value.published && std::holds_alternative<std::string>(*value.published);
+  if (value.measure == Measure::AtMost)
+    cells.allowed = "at most";
+  else if (value.measure == Measure::AtLeast)
+    cells.allowed = "at least";
+  else if (const auto allowed = allowed_error(value))
+    cells.allowed = words || *allowed == 0 ? "equal" : "+- " + plain(*allowed);
   return cells;
 }
 
 std::string describe_verdicts(const Reproduction& reproduction) {
-  int pass = 0, miss = 0, shown = 0;
-  for (const ReproducedTable& table : reproduction.tables) {
-    pass += count(table, Verdict::Pass);
-    miss += count(table, Verdict::Miss);
-    shown += count(table, Verdict::Shown);
+  Score predicted, shares;
+  for (const PaperSummary& s : summarise(reproduction)) {
+    if (s.apart || s.paper == "all") continue;
+    for (const auto& [total, basis] : {std::pair{&predicted, Basis::Predicted}, {&shares, Basis::Shares}}) {
+      total->met += s.of(basis).met;
+      total->of += s.of(basis).of;
+    }
   }
-  return fmt::format("{} of {} targets met, {} missed; {} values shown without a target", pass, pass + miss, miss,
-                     shown);
+  return fmt::format("{} of {} predictions met, and {} of {} values that share a constant fitted to another table",
+                     predicted.met, predicted.of, shares.met, shares.of);
 }
 
 Json to_json(const Reproduction& reproduction) {
@@ -167,6 +170,7 @@ Json to_json(const Reproduction& reproduction) {
           {"kind", "reproduction"},
           {"provenance", provenance_json(reproduction.provenance)},
           {"summary", summary_json(reproduction)},
+          {"shared", shared_json(reproduction)},
           {"tables", std::move(tables)},
           {"steps_summary", steps_summary_json(reproduction.steps)},
           {"steps", steps_json(reproduction.steps)},
@@ -181,55 +185,77 @@ void write_json(std::ostream& out, const Reproduction& reproduction) {
 void write_csv(std::ostream& out, const Reproduction& reproduction) {
   if (!reproduction.operators.empty()) return write_operators_csv(out, reproduction.operators);
   if (reproduction.tables.empty()) return write_steps_csv(out, reproduction.steps);
-  out << "id,name,unit,published,ours,error,target,bound,fitted_constants,verdict\n";
+  out << "id,name,unit,published,ours,error,allowed,measure,basis,verdict\n";
   const auto text = [](const std::optional<TableValue>& value) {
     if (!value) return std::string();
     if (const auto* words = std::get_if<std::string>(&*value)) return csv_text(*words);
     return csv_number(std::get<double>(*value));
   };
   for (const ReproducedTable& table : reproduction.tables)
-    for (const ReproducedValue& v : table.values) {
-      const Json bound = target_json(v.target)["bound"];
+    for (const ReproducedValue& v : table.values)
       out << fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_text(table.id), csv_text(v.name), csv_text(v.unit),
-                         text(v.published), text(v.ours), csv_number(error(v)),
-                         name_in(target_kind_names, v.target.kind), bound.is_null() ? "" : csv_number(v.target.bound),
-                         v.fitted.size(), name_in(verdict_names, verdict(v)));
-    }
+                         text(v.published), text(v.ours), csv_number(error(v)), csv_number(allowed_error(v)),
+                         name_in(measure_names, v.measure), name_in(basis_names, v.basis),
+                         name_in(verdict_names, verdict(v)));
 }
 
+namespace {
+
+std::string score_cell(const Score& score) {
+  return score.of == 0 ? "-" : fmt::format("{} of {}", score.met, score.of);
+}
+
+std::string error_cell(const std::optional<double>& off) {
+  return off ? fixed(100 * *off, 1) + " %" : "-";
+}
+
+}  // namespace
+
 std::vector<std::string> cells_of(const PaperSummary& s) {
-  std::vector<std::string> cells;
-  for (const int count : {s.targets, s.predicted, s.fitted, s.given, s.missed, s.shown, s.unanswered})
-    cells.push_back(std::to_string(count));
-  for (const std::optional<double> off : {s.mean_error, s.median_error})
-    cells.push_back(off ? fixed(100 * *off, 1) + " %" : "-");
+  std::vector<std::string> cells{s.apart ? s.paper + " (apart)" : s.paper};
+  for (const Basis basis :
+       {Basis::Predicted, Basis::Shares, Basis::Fitted, Basis::Given, Basis::Identity, Basis::Repeated})
+    cells.push_back(score_cell(s.of(basis)));
+  cells.push_back(score_cell(s.near));
+  for (const std::optional<double>& off : {s.mean_error, s.median_error}) cells.push_back(error_cell(off));
   return cells;
+}
+
+std::vector<std::string> cells_of(const SharedSummary& s) {
+  return {s.constant.name,          s.constant.value,      score_cell(s.with),
+          error_cell(s.mean_error), score_cell(s.without), error_cell(s.mean_error_without)};
 }
 
 std::vector<std::string> describe_shared(const Reproduction& reproduction) {
   std::vector<std::string> lines;
-  std::map<std::string, std::vector<std::string>> users;  // by what the constant is
-  for (const ReproducedTable& table : reproduction.tables)
-    for (const SharedConstant& c : table.shared)
-      users[fmt::format("{}, {} in {}: fitted to {}", c.name, c.value, c.file, c.from)].push_back(table.id);
-  for (const auto& [constant, tables] : users)
-    lines.push_back(fmt::format("{}, used by {}", constant, fmt::join(tables, ", ")));
+  for (const SharedSummary& s : summarise_shared(reproduction))
+    lines.push_back(fmt::format("{}: fitted to {} ({}), used by {}; without it: {}", s.constant.name, s.constant.from,
+                                s.constant.file, fmt::join(s.users, ", "), s.constant.instead));
   return lines;
 }
 
 namespace {
 
-void write_summary(std::ostream& out, const Reproduction& reproduction, bool colour) {
-  std::vector<std::string> headings{"summary"};
-  headings.insert(headings.end(), summary_headings.begin(), summary_headings.end());
-  TextTable rows(headings);
-  for (const PaperSummary& summary : summarise(reproduction)) {
-    std::vector<std::string> cells = cells_of(summary);
-    cells.insert(cells.begin(), "  " + printable(summary.paper));
+template <class Summary>
+void add_rows(TextTable& rows, const std::vector<Summary>& summaries) {
+  for (const Summary& summary : summaries) {
+    std::vector<std::string> cells;
+    for (const std::string& each : cells_of(summary)) cells.push_back(printable(each));
+    cells.front().insert(0, "  ");
     rows.add(cells);
   }
-  out << rows.text(colour);
-  out << wrapped(fmt::format("  - {}", summary_legend), 100, 4) << '\n';
+}
+
+void write_summary(std::ostream& out, const Reproduction& reproduction, bool colour) {
+  TextTable papers({summary_headings.begin(), summary_headings.end()});
+  add_rows(papers, summarise(reproduction));
+  out << papers.text(colour);
+  for (const char* line : summary_legend) out << wrapped(fmt::format("  - {}", line), 100, 4) << '\n';
+  if (const std::vector<SharedSummary> shared = summarise_shared(reproduction); !shared.empty()) {
+    TextTable constants({shared_headings.begin(), shared_headings.end()});
+    add_rows(constants, shared);
+    out << '\n' << constants.text(colour);
+  }
   for (const std::string& line : describe_shared(reproduction))
     out << wrapped("  - " + printable(line), 100, 4) << '\n';
   for (const ReproducedTable& table : reproduction.tables)
@@ -242,7 +268,7 @@ void write_summary(std::ostream& out, const Reproduction& reproduction, bool col
 void write_values(std::ostream& out, const ReproducedTable& table, bool colour) {
   out << inked(wrapped(fmt::format("{}: {}", table.id, printable(table.title)), 100, 2), Ink::Bold, colour) << '\n';
   out << wrapped("  " + printable(table.source), 100, 2) << "\n\n";
-  TextTable rows({"", "unit", "published", "ours", "error", "target", "fitted\nconstants", ""});
+  TextTable rows({"", "unit", "published", "ours", "error", "allowed", "rests on", ""});
   for (const ReproducedValue& value : table.values) add_row(rows, value);
   out << rows.text(colour);
   for (const FittedConstant& constant : table.fitted)

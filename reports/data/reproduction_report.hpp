@@ -10,7 +10,7 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* reproduction_schema_version = "1.3";
+inline constexpr const char* reproduction_schema_version = "2.0";
 
 nlohmann::ordered_json to_json(const Reproduction& reproduction);
 void write_json(std::ostream& out, const Reproduction& reproduction);
@@ -20,23 +20,31 @@ void write_html(std::ostream& out, const Reproduction& reproduction);
 
 // The cells of a row as people read them.
 struct ReproducedCells {
-  std::string published, ours, error, target;
+  std::string published, ours, error, allowed;
 };
 ReproducedCells cells_of(const ReproducedValue& value);
-// "12 of 14 targets met, 6 values shown without one"
+// "12 of 14 predictions met, and 5 of 6 values that share a constant fitted to another table"
 std::string describe_verdicts(const Reproduction& reproduction);
 
-// The summary by paper as people read it: a heading for each column, and the cells of each paper.
-inline constexpr std::array summary_headings{"targets", "predicted",  "fitted",     "given",       "missed",
-                                             "shown",   "unanswered", "mean error", "median error"};
+// The summaries as people read them: a heading for each column, and the cells of each row.
+inline constexpr std::array summary_headings{"summary",  "predicted", "shares",      "fitted",     "given",
+                                             "identity", "repeated",  "within 15 %", "mean error", "median error"};
+inline constexpr std::array shared_headings{"shared constant", "value",       "met with",
+                                            "mean error",      "met without", "mean error without"};
 std::vector<std::string> cells_of(const PaperSummary& summary);
-inline constexpr const char* summary_legend =
-    "predicted: targets met without a constant fitted to their own table; fitted: with one; given: by "
-    "arithmetic on numbers of the paper. Errors are |ours / "
-    "published - 1| of all numbers that are neither fitted nor given, with a target or not; gains of few percent make "
-    "their mean large.";
-// Constants of several tables: "contention, c = 0.58 in FILE: fitted to fsmoe-table5, used by fsmoe-fig7 and
-// fsmoe-fig8".
+std::vector<std::string> cells_of(const SharedSummary& summary);
+inline constexpr std::array summary_legend{
+    "A value is met within 15 % of an amount, within .03 or 15 % of the gain of a speed-up, within 3 points or 15 % of "
+    "a "
+    "percentage, and by the same words. One rule holds for all values.",
+    "predicted: ours rests on nothing that was fitted; shares: on a constant that was fitted to another table; fitted: "
+    "to "
+    "this one; given: on numbers of the paper alone; identity: it must hold whatever the costs are; repeated: another "
+    "reading of a number that has a row already. The last four say little of the model.",
+    "Within 15 % and the errors are of numbers that are predicted or share a constant. Gains count as the speed-ups "
+    "that "
+    "they are."};
+// Each shared constant, where it stands, and what would be in its place without it.
 std::vector<std::string> describe_shared(const Reproduction& reproduction);
 
 }  // namespace dovetail::reports

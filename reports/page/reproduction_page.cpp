@@ -30,15 +30,14 @@ void write_notes(std::ostream& out, const ReproducedTable& table) {
 void write_section(std::ostream& out, const ReproducedTable& table) {
   out << fmt::format("<section id=\"{0}\"><h2>{0}: {1}</h2><p class=\"hint\">{2}</p>\n<div class=\"scroll\"><table>\n",
                      escaped(table.id), escaped(table.title), escaped(table.source));
-  write_row(out, "th",
-            {"Value", "Unit", "Published", "Ours", "Error", "Target", "Fitted constants", "Verdict", "Note"});
+  write_row(out, "th", {"Value", "Unit", "Published", "Ours", "Error", "Allowed", "Rests on", "Verdict", "Note"});
   for (const ReproducedValue& value : table.values) {
     const ReproducedCells cells = cells_of(value);
     const Verdict v = verdict(value);
     const std::string_view word = name_in(verdict_names, v);
     write_row(out, "td",
               {escaped(value.name), escaped(value.unit), escaped(cells.published), escaped(cells.ours), cells.error,
-               cells.target, value.given ? "given" : std::to_string(value.fitted.size()),
+               cells.allowed, std::string(name_in(basis_names, value.basis)),
                v == Verdict::Miss ? fmt::format("<strong>{}</strong>", word) : std::string(word), escaped(value.note)});
   }
   out << "</table></div>\n";
@@ -46,17 +45,27 @@ void write_section(std::ostream& out, const ReproducedTable& table) {
   out << "</section>\n";
 }
 
-void write_summary(std::ostream& out, const Reproduction& reproduction) {
-  out << "<section><h2>Summary</h2><div class=\"scroll\"><table>\n";
-  std::vector<std::string> headings{"Paper"};
-  headings.insert(headings.end(), summary_headings.begin(), summary_headings.end());
-  write_row(out, "th", headings);
-  for (const PaperSummary& summary : summarise(reproduction)) {
-    std::vector<std::string> cells = cells_of(summary);
-    cells.insert(cells.begin(), escaped(summary.paper));
+template <class Headings, class Summary>
+void write_rows(std::ostream& out, const Headings& headings, const std::vector<Summary>& summaries) {
+  out << "<div class=\"scroll\"><table>\n";
+  write_row(out, "th", {headings.begin(), headings.end()});
+  for (const Summary& summary : summaries) {
+    std::vector<std::string> cells;
+    for (const std::string& each : cells_of(summary)) cells.push_back(escaped(each));
     write_row(out, "td", cells);
   }
-  out << "</table></div><ul>\n<li>" << escaped(summary_legend) << "</li>\n";
+  out << "</table></div>\n";
+}
+
+void write_summary(std::ostream& out, const Reproduction& reproduction) {
+  out << "<section><h2>Summary</h2>\n";
+  write_rows(out, summary_headings, summarise(reproduction));
+  out << "<ul>\n";
+  for (const char* line : summary_legend) out << "<li>" << escaped(line) << "</li>\n";
+  out << "</ul>\n";
+  if (const std::vector<SharedSummary> shared = summarise_shared(reproduction); !shared.empty())
+    write_rows(out, shared_headings, shared);
+  out << "<ul>\n";
   for (const std::string& line : describe_shared(reproduction)) out << "<li>" << escaped(line) << "</li>\n";
   for (const ReproducedTable& table : reproduction.tables)
     for (const Unanswered& each : table.unanswered)

@@ -39,7 +39,8 @@ TEST_CASE("every published table has a function and every function its table") {
     CHECK(published.settings().value().is_object());
     // A constant that is listed as fitted is used by some value and lies in a file of the project.
     std::set<std::string> used;
-    for (const ReproducedValue& value : published.table().values) used.insert(value.fitted.begin(), value.fitted.end());
+    for (const ReproducedValue& value : published.table().values)
+      if (value.basis == Basis::Fitted) used.insert(value.constants.begin(), value.constants.end());
     for (const FittedConstant& constant : published.table().fitted) {
       INFO(constant.name);
       CHECK(used.contains(constant.name));
@@ -66,47 +67,66 @@ TEST_CASE("results as JSON follow the schema") {
   CHECK_NOTHROW(validate(JsonFile::wrap(json, "result"), load_schema("reproduction")));
   CHECK(json["tables"][1]["id"] == "fsmoe-table2");
   const auto& value = json["tables"][1]["values"][0];
-  CHECK(value["fitted_constants"] == 1);
-  CHECK(value["fitted"][0] == "k f");
-  CHECK(value["verdict"] == "shown");
+  CHECK(value["basis"] == "fitted");
+  CHECK(value["constants"][0] == "k f");
+  CHECK(value["measure"] == "amount");
   auto broken = json;
   broken["tables"][0]["values"][0]["verdict"] = "nearly";
   CHECK_THROWS_WITH(validate(JsonFile::wrap(broken, "result"), load_schema("reproduction")), Contains("nearly"));
 }
 
-TEST_CASE("a summary by paper: what is predicted, fitted, given and missed, and the errors of what is predicted") {
-  const auto value = [](double published, double ours, std::vector<std::string> fitted = {}, bool given = false) {
+TEST_CASE("a summary by paper: what each value rests on, and the errors of what is not fitted") {
+  const auto value = [](double ours, Basis basis) {
     ReproducedValue v;
-    v.published = published;
+    v.published = 10.;
     v.ours = ours;
-    v.target = {TargetKind::Relative, .1};
-    v.fitted = std::move(fitted);
-    v.given = given;
+    v.basis = basis;
     return v;
   };
   Reproduction r;
   ReproducedTable& a = r.tables.emplace_back();
   a.source = "A (2020), table 1";
-  a.values = {value(10, 10.5), value(10, 13), value(10, 10, {"c"}), value(10, 10, {}, true)};
+  a.values = {value(10.5, Basis::Predicted), value(13, Basis::Predicted), value(10, Basis::Fitted),
+              value(10, Basis::Given),       value(11, Basis::Identity),  value(9, Basis::Repeated)};
   a.unanswered = {{"figure 1", "it has no numbers"}};
   ReproducedTable& b = r.tables.emplace_back();
   b.source = "B (2021), table 2";
-  b.values = {value(10, 9.5)};
-  b.values.front().target = {};
+  b.values = {value(9.5, Basis::Shares), value(1, Basis::Unpublished)};
+  ReproducedTable& other = r.tables.emplace_back();
+  other.source = "Other (2022), table 3";
+  other.apart = true;
+  other.values = {value(20, Basis::Predicted)};
   const std::vector<PaperSummary> papers = summarise(r);
-  REQUIRE(papers.size() == 3);
+  REQUIRE(papers.size() == 4);
   CHECK(papers[0].paper == "A");
-  CHECK(papers[0].targets == 4);
-  CHECK(papers[0].predicted == 1);
-  CHECK(papers[0].fitted == 1);
-  CHECK(papers[0].given == 1);
-  CHECK(papers[0].missed == 1);
+  CHECK((papers[0].of(Basis::Predicted).met == 1 && papers[0].of(Basis::Predicted).of == 2));
+  CHECK(papers[0].of(Basis::Fitted).met == 1);
+  CHECK(papers[0].of(Basis::Given).of == 1);
+  CHECK((papers[0].of(Basis::Identity).met == 0 && papers[0].of(Basis::Identity).of == 1));
+  CHECK(papers[0].of(Basis::Repeated).met == 1);
   CHECK(papers[0].unanswered == 1);
   CHECK(papers[0].mean_error.value() == Approx((.05 + .3) / 2));
+  CHECK((papers[0].near.met == 1 && papers[0].near.of == 2));
+  CHECK(papers[1].of(Basis::Shares).met == 1);
   CHECK(papers[1].shown == 1);
-  CHECK(papers[2].paper == "all");
-  CHECK(papers[2].mean_error.value() == Approx((.05 + .3 + .05) / 3));
-  CHECK(papers[2].median_error.value() == Approx(.05));
+  CHECK(papers[2].apart);
+  CHECK(papers[3].paper == "all");
+  CHECK(papers[3].of(Basis::Predicted).of == 2);
+  CHECK(papers[3].mean_error.value() == Approx((.05 + .3 + .05) / 3));
+  CHECK(papers[3].median_error.value() == Approx(.05));
+}
+
+TEST_CASE("options that take a constant away reach every experiment of a table") {
+  FilesRead files;
+  const PublishedTable published("fsmoe-fig7", files);
+  const JsonFile settings = published.settings_without("contention");
+  int experiments = 0;
+  for (const auto& [name, list] : JsonReader(settings).at("varied").members())
+    for (const JsonReader& each : list.elements()) {
+      CHECK(each.string("overlap") == "ideal");
+      ++experiments;
+    }
+  CHECK(experiments > 1);
 }
 
 TEST_CASE("results as CSV have a line for each value, as a page a section for each table") {
