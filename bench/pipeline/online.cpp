@@ -35,7 +35,7 @@ using planners::OnlinePlanner;
 
 constexpr std::string_view router = "parallelism_router";
 
-// Whether a planner chooses the all-to-all with the degree, as Tutel's does.
+// Whether a planner chooses how ranks share experts and the all-to-all with the degree, as Tutel's does.
 bool chooses_exchange(std::string_view planner) {
   return planner == planners::BucketRules{}.name || planner == planners::published_rules.name;
 }
@@ -51,6 +51,21 @@ std::vector<OnlineStrategy> of_degrees(const std::vector<int>& degrees, const Pl
   return strategies;
 }
 
+// Degrees with each all-to-all. Among ranks that are all inside a node, or one to a node, there is one exchange
+// whatever the algorithm.
+std::vector<OnlineStrategy> of_exchanges(const Experiment& e, const System& system, Plan plan) {
+  std::vector<OnlineStrategy> strategies;
+  for (AllToAll algorithm : {AllToAll::Linear, AllToAll::TwoDimensional}) {
+    plan.all_to_all = algorithm;
+    if (algorithm != AllToAll::Linear && all_to_all_steps(plan, e).empty()) continue;
+    for (OnlineStrategy& each : of_degrees(system.planner.degrees, plan)) {
+      each.name = fmt::format("{} {}", name_in(all_to_all_names, algorithm), each.name);
+      strategies.push_back(std::move(each));
+    }
+  }
+  return strategies;
+}
+
 // The choices that a system leaves open, as this planner sees them.
 std::vector<OnlineStrategy> of_system(const Experiment& e, const System& system, const Plan& base,
                                       std::string_view planner) {
@@ -61,16 +76,12 @@ std::vector<OnlineStrategy> of_system(const Experiment& e, const System& system,
     return strategies;
   }
   if (!chooses_exchange(planner)) return of_degrees(system.planner.degrees, base);
-  for (AllToAll algorithm : {AllToAll::Linear, AllToAll::TwoDimensional}) {
-    Plan plan = base;
-    plan.all_to_all = algorithm;
-    // Among ranks that are all inside a node, or one to a node, there is one exchange whatever the algorithm.
-    if (algorithm != AllToAll::Linear && all_to_all_steps(plan, e).empty()) continue;
-    for (OnlineStrategy& each : of_degrees(system.planner.degrees, plan)) {
-      each.name = fmt::format("{} {}", name_in(all_to_all_names, algorithm), each.name);
+  const std::vector<Plan> shardings = planners::sharding_plans(e, base);
+  for (const Plan& sharded : shardings)
+    for (OnlineStrategy& each : of_exchanges(e, system, sharded)) {
+      if (shardings.size() > 1) each.name = fmt::format("{} {}", planners::sharding_name(sharded), each.name);
       strategies.push_back(std::move(each));
     }
-  }
   return strategies;
 }
 

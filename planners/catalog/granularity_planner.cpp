@@ -49,7 +49,7 @@ class DegreeClimb {
   // The online search at a single load: an evaluation is a step.
   int climb(const std::function<Plan(int)>& plan_with) {
     const StepSize step;
-    GranularitySearch search({names_, "", 1, {}});
+    GranularitySearch search({names_, "", 1, {}}, exact_granularity);
     for (;;) {
       const Plan plan = plan_with(degrees_[search.choose(step)]);
       constexpr Seconds refused(1e300);  // degrees that do not fit one another

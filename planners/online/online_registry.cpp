@@ -27,10 +27,16 @@ std::unique_ptr<OnlinePlanner> make_published(OnlineSettings settings) {
   return std::make_unique<BucketedSearch>(std::move(settings), published_rules);
 }
 
-constexpr std::array<std::pair<std::string_view, Make>, 4> table{{{"bucketed_search", make<BucketedSearch>},
-                                                                  {published_rules.name, make_published},
-                                                                  {"granularity_search", make<GranularitySearch>},
-                                                                  {"parallelism_router", make<ParallelismRouter>}}};
+std::unique_ptr<OnlinePlanner> make_published_granularity(OnlineSettings settings) {
+  return std::make_unique<GranularitySearch>(std::move(settings), published_granularity);
+}
+
+constexpr std::array<std::pair<std::string_view, Make>, 5> table{
+    {{"bucketed_search", make<BucketedSearch>},
+     {published_rules.name, make_published},
+     {"granularity_search", make<GranularitySearch>},
+     {published_granularity.name, make_published_granularity},
+     {"parallelism_router", make<ParallelismRouter>}}};
 
 }  // namespace
 

@@ -80,16 +80,24 @@ TEST_CASE("The strategies of a system, as each online planner sees them") {
   const auto of = [&](const Question& q, const char* planner) {
     return names(online_strategies(q, planner, {q.experiment}, notes));
   };
-  // One rank of the experts' group on each node: the all-to-all has one step whatever its name.
-  CHECK(of(small, "bucketed_search") == List{"linear 1", "linear 2", "linear 4", "linear 8"});
   CHECK(of(across, "bucketed_search") == List{"linear 1", "linear 2", "linear 4", "linear 8", "two_dimensional 1",
                                               "two_dimensional 2", "two_dimensional 4", "two_dimensional 8"});
   CHECK(of(small, "granularity_search") == List{"1", "2", "4", "8"});
   CHECK(of(across, "parallelism_router") == List{"ep"});
+  CHECK(of(across, "mpipemoe_search") == List{"1", "2", "4", "8"});
   CHECK(notes.empty());
   CHECK(of(small, "parallelism_router") == List{"ep", "ep_mp 2", "ep_mp 4"});
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Contains("ep_dp left out: its largest step needs"));
+  // Experts of four GPUs: each sharding with each all-to-all and degree. One rank of ep's group is on each node: its
+  // all-to-all has one step whatever its name. The exchanges of ep_mp are among all ranks.
+  notes.clear();
+  const List together = of(small, "bucketed_search");
+  CHECK(together.size() == 4 + 2 * 8);
+  CHECK(List(together.begin(), together.begin() + 4) ==
+        List{"ep linear 1", "ep linear 2", "ep linear 4", "ep linear 8"});
+  CHECK(std::ranges::count(together, "ep_mp 4 two_dimensional 8") == 1);
+  CHECK(notes.size() == 4);  // ep_dp, which does not fit
   // C = ceil(2 * .1 * 64 / 8) = 2 rows are not cut into 4.
   notes.clear();
   CHECK(names(online_strategies(small, "granularity_search", {at_step(small.experiment, factor(.1))}, notes)) ==
