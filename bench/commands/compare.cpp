@@ -14,6 +14,7 @@
 #include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/explain.hpp"
+#include "bench/pipeline/idle_knobs.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/step_ranges.hpp"
@@ -107,6 +108,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
     report.refused = std::move(answers.refused);
   }
   require_results(thresholds, report);
+  std::ranges::move(idle_knobs(report), std::back_inserter(report.notes));
   add_limits(report);
   add_figures(report);
   add_step_ranges(options, report);

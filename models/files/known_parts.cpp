@@ -59,7 +59,7 @@ ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFil
     parts.cluster = read_cluster(json, parts.defaults);
     parts.cluster.calibration = beside(name, parts.cluster.calibration);
   });
-  parts.model = *known_part(file, model_input, "", files, known.models, read_model);
+  parts.model = *known_part(file, model_input, parts.defaults.model, files, known.models, read_model);
   const bool derived = parts.cluster.calibration.empty() && !file.reader().has("calibration");
   const std::string fallback = derived ? derive_from : parts.cluster.calibration;
   parts.calibration = known_part(file, calibration_input, fallback, files, known.calibrations, read_calibration);

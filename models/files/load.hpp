@@ -15,6 +15,7 @@ namespace dovetail {
 
 // Values that a cluster file suggests for runs on it, if the user gives none.
 struct WorkloadDefaults {
+  std::string model;  // empty: none
   std::optional<int> batch, sequence;
   std::optional<double> capacity_factor;
   std::optional<DType> dtype;

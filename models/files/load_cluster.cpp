@@ -24,6 +24,7 @@ Device read_device(const JsonReader& json) {
 
 WorkloadDefaults read_defaults(const JsonReader& json) {
   WorkloadDefaults defaults;
+  defaults.model = json.string_or("model", "");
   if (json.has("batch")) defaults.batch = json.integer("batch", 1);
   if (json.has("sequence")) defaults.sequence = json.integer("sequence", 1);
   if (json.has("capacity_factor")) defaults.capacity_factor = json.number("capacity_factor");

@@ -172,7 +172,7 @@ VALUES = [
     Case("unknown system", f"compare {SHIPPED} --systems tutel,tutell", r'unknown system "tutell", did you mean "tutel"'),
     Case("system given twice", f"compare {SHIPPED} --systems tutel,tutel", r'"tutel"'),
     Case("no cluster", "compare --model mixtral-8x7b", r"no cluster given.*fsmoe-testbed-a, fsmoe-testbed-b"),
-    Case("no model", "compare --cluster fsmoe-testbed-b", r"no model given.*mixtral-8x7b"),
+    Case("no model", "compare --cluster dgx-h100", r"no model given.*mixtral-8x7b"),
     Case("no system", f"simulate {SHIPPED}", r"one --system NAME or one --plan FILE"),
     Case("two systems where one is wanted", f"simulate {SHIPPED} --system tutel,fsmoe", r"one --system NAME"),
 ]

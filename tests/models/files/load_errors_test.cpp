@@ -260,6 +260,7 @@ TEST_CASE("Unknown names are refused with the known ones") {
             known_clusters() + "; or a path that ends in .json)");
   request = with_set({"calibration=x"});
   CHECK(refusal(request).starts_with("--set calibration=x: unknown calibration \"x\" (known: a10g-4, a800-8, "));
+  request.cluster = "dgx-h100";
   request.model = "";
   CHECK(refusal(request).starts_with("no model given, expected one of ampipe-base, ampipe-large"));
   request.cluster = "none/here.json";
