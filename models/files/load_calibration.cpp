@@ -226,9 +226,10 @@ TrainingKernel read_training(const JsonReader& json) {
 }
 
 SustainedRate read_sustained(const JsonReader& json) {
-  SustainedRate sustained{
-      json.enumeration("dtype", dtype_names), json.quantity<FlopsPerSecond>("burst", Sign::Positive),
-      json.quantity<FlopsPerSecond>("rate", Sign::Positive), read_provenance(json.at("provenance"))};
+  SustainedRate sustained{json.enumeration("dtype", dtype_names),
+                          json.quantity<FlopsPerSecond>("burst", Sign::Positive),
+                          json.quantity<FlopsPerSecond>("rate", Sign::Positive), json.boolean_or("always", false),
+                          read_provenance(json.at("provenance"))};
   if (sustained.rate > sustained.burst) json.fail("rate", "above burst, expected at most that");
   return sustained;
 }

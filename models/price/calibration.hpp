@@ -118,6 +118,7 @@ struct TrainingKernel {
 struct SustainedRate {
   DType dtype = DType::Bf16;
   FlopsPerSecond burst, rate;
+  bool always = false;  // not for heat alone: the library is slower than that of the tables
   Provenance provenance;
   // How many times as long a kernel of this rate takes.
   double slowing(FlopsPerSecond of_kernel) const { return 1 + (burst / rate - 1) * std::min(1.0, of_kernel / burst); }

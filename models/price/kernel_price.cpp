@@ -22,7 +22,7 @@ KernelShape with_rows(KernelShape shape, double share) {
 KernelPrices::Format::Format(const Calibration& calibration, DType of, bool lasts)
     : dtype(of), gemm(gemm_cost(calibration, of)) {
   for (const SustainedRate& rate : calibration.sustained)
-    if (lasts && (rate.dtype == of || (is_half(rate.dtype) && is_half(of)))) sustained = &rate;
+    if ((lasts || rate.always) && (rate.dtype == of || (is_half(rate.dtype) && is_half(of)))) sustained = &rate;
   for (const auto& [name, kind] : computing_kernels)
     tables[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, of);
 }

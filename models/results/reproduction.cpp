@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/results/reproduction.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -18,6 +19,21 @@ constexpr double rounding = 1e-9;
 
 const double* number_in(const std::optional<TableValue>& value) {
   return value ? std::get_if<double>(&*value) : nullptr;
+}
+
+// Half a unit of the last digit that a number is written with: what is published as 30.2 may be off by .05.
+double half_digit(double number) {
+  const std::string written = fmt::format("{}", std::abs(number));
+  const std::size_t point = written.find('.');
+  if (written.find('e') != std::string::npos || point == std::string::npos) return .5;
+  return .5 * std::pow(.1, static_cast<double>(written.size() - point - 1));
+}
+
+// The number nearest to ours among those that are written as the published one.
+double nearest(Measure measure, double published, double ours) {
+  if (measure != Measure::Amount || published == 0) return published;
+  const double half = half_digit(published);
+  return std::clamp(ours, published - half, published + half);
 }
 
 // The ratio that a number stands for.
@@ -153,7 +169,7 @@ std::optional<double> allowed_error(const ReproducedValue& value) {
   const double size = std::abs(*published);
   switch (value.measure) {
     case Measure::Amount:
-      return near * size;
+      return std::max(half_digit(size), near * size);
     case Measure::Speedup:
       return std::max(least_gain, near * std::abs(*published - 1));
     case Measure::Gain:
@@ -172,7 +188,7 @@ std::optional<double> error(const ReproducedValue& value) {
   const double* ours = std::get_if<double>(&value.ours);
   const double* published = number_in(value.published);
   if (!ours || !published || bounded(value.measure)) return std::nullopt;
-  const double base = as_ratio(value.measure, *published);
+  const double base = as_ratio(value.measure, nearest(value.measure, *published, *ours));
   if (base == 0) return std::nullopt;
   return as_ratio(value.measure, *ours) / base - 1;
 }

@@ -39,8 +39,8 @@ inline constexpr std::array<std::pair<std::string_view, Measure>, 8> measure_nam
                                                                                     {"at_most", Measure::AtMost},
                                                                                     {"at_least", Measure::AtLeast}}};
 
-// The basis of ours, which decides how much it says about the model. Predicted: on nothing that was fitted. Shares: on a
-// constant that was fitted to another table. Fitted: on one that was fitted to this table. Given: on numbers of the
+// The basis of ours, which decides how much it says about the model. Predicted: on nothing that was fitted. Shares: on
+// a constant that was fitted to another table. Fitted: on one that was fitted to this table. Given: on numbers of the
 // paper alone. Identity: it must hold whatever the model's costs are, such as an equation of the paper. Repeated: the
 // published number has a row already, and this is another reading of it. Unpublished: the paper states no number.
 enum class Basis { Predicted, Shares, Fitted, Given, Identity, Repeated, Unpublished };
@@ -67,12 +67,13 @@ struct ReproducedValue {
 };
 
 // How far ours may be from the published number, in the value's unit. The rule is the same for all values: 15 % of an
-// amount; .03 or 15 % of the gain for speed-ups, and so 3 points or 15 % for percents; nothing for choices and
-// identities. None where nothing is published.
+// amount, or what its last digit leaves open; .03 or 15 % of the gain for speed-ups, and so 3 points or 15 % for
+// percents; nothing for choices and identities. None where nothing is published.
 std::optional<double> allowed_error(const ReproducedValue& value);
 
-// Ours / published - 1. Gains count as the speed-ups that they are, and savings as what they leave: 10 % in place of
-// 20 % are 1.1 / 1.2 - 1. None where one is not a number, or published is 0, or the paper states a bound alone.
+// Ours / published - 1, where .1 stands for .05 to .15 if it is an amount. Gains count as the speed-ups that they are,
+// and savings as what they leave: 10 % in place of 20 % are 1.1 / 1.2 - 1. None where one is not a number, or published
+// is 0, or the paper states a bound alone.
 std::optional<double> error(const ReproducedValue& value);
 
 // Shown: nothing is published. A bound of the paper is met at the bound.

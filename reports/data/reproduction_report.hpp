@@ -34,7 +34,8 @@ inline constexpr std::array shared_headings{"shared constant", "value",       "m
 std::vector<std::string> cells_of(const PaperSummary& summary);
 std::vector<std::string> cells_of(const SharedSummary& summary);
 inline constexpr std::array summary_legend{
-    "A value is met within 15 % of an amount, within .03 or 15 % of the gain of a speed-up, within 3 points or 15 % of "
+    "A value is met within 15 % of an amount or half its last digit, within .03 or 15 % of the gain of a speed-up, "
+    "within 3 points or 15 % of "
     "a "
     "percentage, and by the same words. One rule holds for all values.",
     "predicted: ours rests on nothing that was fitted; shares: on a constant that was fitted to another table; fitted: "
