@@ -35,9 +35,15 @@ using planners::OnlinePlanner;
 
 constexpr std::string_view router = "parallelism_router";
 
-// Whether a planner chooses how ranks share experts and the all-to-all with the degree, as Tutel's does.
+// Whether a planner chooses how ranks share experts too.
+bool chooses_sharding(std::string_view planner) {
+  return planner == planners::joint_rules.name;
+}
+
+// Whether a planner chooses the all-to-all with the degree, as Tutel's does.
 bool chooses_exchange(std::string_view planner) {
-  return planner == planners::BucketRules{}.name || planner == planners::published_rules.name;
+  return chooses_sharding(planner) || planner == planners::BucketRules{}.name ||
+         planner == planners::published_rules.name;
 }
 
 std::vector<OnlineStrategy> of_degrees(const std::vector<int>& degrees, const Plan& base) {
@@ -76,10 +82,11 @@ std::vector<OnlineStrategy> of_system(const Experiment& e, const System& system,
     return strategies;
   }
   if (!chooses_exchange(planner)) return of_degrees(system.planner.degrees, base);
+  if (!chooses_sharding(planner)) return of_exchanges(e, system, base);
   const std::vector<Plan> shardings = planners::sharding_plans(e, base);
   for (const Plan& sharded : shardings)
     for (OnlineStrategy& each : of_exchanges(e, system, sharded)) {
-      if (shardings.size() > 1) each.name = fmt::format("{} {}", planners::sharding_name(sharded), each.name);
+      each.name = fmt::format("{} {}", planners::sharding_name(sharded), each.name);
       strategies.push_back(std::move(each));
     }
   return strategies;
@@ -94,7 +101,15 @@ std::vector<OnlineStrategy> all_strategies(const Question& question, std::string
       strategies.push_back({candidate.system.name, base});
       continue;
     }
-    for (OnlineStrategy& each : of_system(question.experiment, candidate.system, base, planner)) {
+    const auto keeps_settings = [&](const OnlineStrategy& strategy) {
+      Plan plan = strategy.plan;
+      apply_to_plan(question.request, question.experiment, plan);
+      return plan == strategy.plan;
+    };
+    std::vector<OnlineStrategy> open = of_system(question.experiment, candidate.system, base, planner);
+    std::erase_if(open, [&](const OnlineStrategy& strategy) { return !keeps_settings(strategy); });
+    if (open.empty()) open.push_back({"as set", base});
+    for (OnlineStrategy& each : open) {
       if (question.candidates.size() > 1) each.name = candidate.system.name + " " + each.name;
       strategies.push_back(std::move(each));
     }

@@ -19,9 +19,9 @@ Experiment at_step(const Experiment& experiment, const TraceStep& step);
 planners::StepSize size_of(const Experiment& experiment, const Experiment& at_step);
 
 // Each system's open choice as plans: for bucketed_search and tutel_search every degree with linear and two-dimensional
-// all-to-alls and each sharding, for granularity_search and mpipemoe_search every degree, for parallelism_router every
-// sharding; a plan file is a strategy as it is. Left out, with a note: what an experiment of `at` refuses or what does
-// not fit the memory in the largest of them.
+// all-to-alls, for joint_search with each sharding too, for granularity_search and mpipemoe_search every degree, for
+// parallelism_router every sharding; of these, what keeps the user's settings. A plan file is a strategy as it is. Left
+// out, with a note: what an experiment of `at` refuses or what does not fit the memory in the largest of them.
 std::vector<OnlineStrategy> online_strategies(const Question& question, std::string_view planner,
                                               const std::vector<Experiment>& at, std::vector<std::string>& notes);
 

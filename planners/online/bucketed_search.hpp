@@ -33,6 +33,8 @@ struct BucketRules {
   bool skips_hopeless = true;  // strategies that cannot be the best
 };
 inline constexpr BucketRules published_rules{"tutel_search", 0, false, false};
+// For strategies that say how ranks share experts too: there are more, so that more is tried.
+inline constexpr BucketRules joint_rules{"joint_search"};
 
 class BucketedSearch final : public OnlinePlanner {
  public:

@@ -87,8 +87,8 @@ class OnlinePlanner {
   std::optional<OnlineChoice> pending_;
 };
 
-// bucketed_search, tutel_search, granularity_search, mpipemoe_search or parallelism_router. Throws InputError naming
-// the known ones, or for settings that it cannot work with.
+// bucketed_search, tutel_search, joint_search, granularity_search, mpipemoe_search or parallelism_router. Throws
+// InputError naming the known ones, or for settings that it cannot work with.
 std::unique_ptr<OnlinePlanner> make_online(std::string_view name, OnlineSettings settings);
 std::vector<std::string> online_names();
 

@@ -23,17 +23,19 @@ std::unique_ptr<OnlinePlanner> make(OnlineSettings settings) {
   return std::make_unique<Type>(std::move(settings));
 }
 
-std::unique_ptr<OnlinePlanner> make_published(OnlineSettings settings) {
-  return std::make_unique<BucketedSearch>(std::move(settings), published_rules);
+template <const BucketRules& rules>
+std::unique_ptr<OnlinePlanner> make_by(OnlineSettings settings) {
+  return std::make_unique<BucketedSearch>(std::move(settings), rules);
 }
 
 std::unique_ptr<OnlinePlanner> make_published_granularity(OnlineSettings settings) {
   return std::make_unique<GranularitySearch>(std::move(settings), published_granularity);
 }
 
-constexpr std::array<std::pair<std::string_view, Make>, 5> table{
+constexpr std::array<std::pair<std::string_view, Make>, 6> table{
     {{"bucketed_search", make<BucketedSearch>},
-     {published_rules.name, make_published},
+     {published_rules.name, make_by<published_rules>},
+     {joint_rules.name, make_by<joint_rules>},
      {"granularity_search", make<GranularitySearch>},
      {published_granularity.name, make_published_granularity},
      {"parallelism_router", make<ParallelismRouter>}}};

@@ -89,10 +89,11 @@ TEST_CASE("The strategies of a system, as each online planner sees them") {
   CHECK(of(small, "parallelism_router") == List{"ep", "ep_mp 2", "ep_mp 4"});
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Contains("ep_dp left out: its largest step needs"));
-  // Experts of four GPUs: each sharding with each all-to-all and degree. One rank of ep's group is on each node: its
-  // all-to-all has one step whatever its name. The exchanges of ep_mp are among all ranks.
+  // One rank of the experts' group is on each node: the all-to-all has one step whatever its name.
+  CHECK(of(small, "bucketed_search") == List{"linear 1", "linear 2", "linear 4", "linear 8"});
+  // Experts of four GPUs: each sharding with each all-to-all and degree. The exchanges of ep_mp are among all ranks.
   notes.clear();
-  const List together = of(small, "bucketed_search");
+  const List together = of(small, "joint_search");
   CHECK(together.size() == 4 + 2 * 8);
   CHECK(List(together.begin(), together.begin() + 4) ==
         List{"ep linear 1", "ep linear 2", "ep linear 4", "ep linear 8"});

@@ -49,7 +49,7 @@ def test_outputs(checks, program):
     result = program.run("reproduce", "--steps", "mine/own.json", "--draws", "0")
     checks.check("range:" not in result.stdout and result.returncode == 0, f"no ranges: {result.stdout}")
     result = program.run("reproduce", "ampipe-table2", "--steps", "mine/own.json", "--draws", "20")
-    checks.check("targets met" in result.stdout and "measured steps" in result.stdout, "tables and steps")
+    checks.check("predictions met" in result.stdout and "measured steps" in result.stdout, "tables and steps")
     result = program.run("reproduce", "ampipe-table2", "--steps", "mine/own.json", "--format", "csv")
     checks.check(result.returncode == 2 and "one of them alone" in result.stderr, f"no csv of both: {result.stderr}")
 
