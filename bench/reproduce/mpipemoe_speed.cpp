@@ -116,9 +116,7 @@ Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files) {
         std::ranges::count(orders, orders.front()) == static_cast<std::ptrdiff_t>(orders.size()) ? "yes" : "no";
     result.values[name + "faster pair, two buffers for T_M"] =
         faster_pair(strategy_times(e, mpipemoe, Buffers::DoubleHidden));
-    System own = mpipemoe;
-    own.planner.name = "equation_10";
-    const Plan picked = plan_moe(e, own);
+    const Plan picked = plan_moe(e, mpipemoe);
     result.values[name + "equation 10 picks"] = std::string(name_in(restore_names, picked.restore));
     result.values[name + "loss by equation 10"] = percent_more(moe_time(e, picked), std::ranges::min(times));
   }
