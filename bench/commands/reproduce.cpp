@@ -25,7 +25,7 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto reproduce_examples = R"(Examples:
-  List the tables, then recompute two of them (all published ones take half a minute):
+  List the tables, then recompute two of them (all published ones take a minute):
     dovetail reproduce --list
     dovetail reproduce ampipe-appendix-c fsmoe-table2
 
