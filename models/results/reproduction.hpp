@@ -146,7 +146,7 @@ std::vector<PaperSummary> summarise(const Reproduction& reproduction);
 // The values that rest on a constant that was fitted to another table, with it and without.
 struct SharedSummary {
   SharedConstant constant;
-  std::vector<std::string> users;  // the ids of the tables that have such values
+  std::vector<std::string> users;  // the ids of the tables that depend on it
   Score with, without;
   std::optional<double> mean_error, mean_error_without;
 };

@@ -16,8 +16,8 @@ namespace dovetail::planners {
 // answer has one. Loads less than 2 % apart count as one, so that a search can end although sizes differ a little.
 //
 // Two strategies are timed in turn until their means differ by more than noise leaves open, or eight times. A range is
-// looked at again after 16 steps, 32 more, 64 and so on: at a load inside it the answer is timed against its
-// neighbours, and where another is faster the range is forgotten. O(log ranges + strategies) for a step.
+// looked at again after 16 steps and whenever they have doubled since: at a load inside it the answer is timed against
+// its neighbours, and where another is faster the range is forgotten. O(log ranges + strategies) for a step.
 //
 // Algorithm 1 of the paper tries all strategies at a load without an answer, "over dozens of iterations", and keeps
 // every answer. mpipemoe_search does that, six times each.

@@ -35,16 +35,12 @@ std::vector<std::string> cells_of(const PaperSummary& summary);
 std::vector<std::string> cells_of(const SharedSummary& summary);
 inline constexpr std::array summary_legend{
     "A value is met within 15 % of an amount or half its last digit, within .03 or 15 % of the gain of a speed-up, "
-    "within 3 points or 15 % of "
-    "a "
-    "percentage, and by the same words. One rule holds for all values.",
-    "predicted: ours rests on nothing that was fitted; shares: on a constant that was fitted to another table; fitted: "
-    "to "
-    "this one; given: on numbers of the paper alone; identity: it must hold whatever the costs are; repeated: another "
-    "reading of a number that has a row already. The last four say little of the model.",
+    "within 3 points or 15 % of a percentage, and by the same words. One rule holds for all values.",
+    "predicted: ours rests on nothing that was fitted; shares: on a constant that was fitted to another table; "
+    "fitted: to this one; given: on numbers of the paper alone; identity: it must hold whatever the costs are; "
+    "repeated: another reading of a number that has a row already. The last four say little of the model.",
     "Within 15 % and the errors are of numbers that are predicted or share a constant. Gains count as the speed-ups "
-    "that "
-    "they are."};
+    "that they are."};
 // Each shared constant, where it stands, and what would be in its place without it.
 std::vector<std::string> describe_shared(const Reproduction& reproduction);
 
