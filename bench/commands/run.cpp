@@ -184,6 +184,12 @@ void add_run_options(CLI::App& app, RunOptions& options) {
             "are more ranks than free cores",
             group},
            o.emulate_links);
+  add_flag(app,
+           {"--one-rank", "",
+            "with --emulate-links on the host: one rank stands for all, and what it sends comes back to it, so that "
+            "one core runs a rank of any group",
+            group},
+           o.one_rank);
   add_integer(app,
               {"--exchange-blocks", "COUNT",
                "with --device cuda --emulate-links: multiprocessors that each exchange takes; NCCL takes about 16 on a "

@@ -12,6 +12,7 @@
 #include "exec/host/placement.hpp"
 #include "exec/reference/reference.hpp"
 #include "exec/run/dilation.hpp"
+#include "exec/transport/echo_transport.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
@@ -74,20 +75,21 @@ bool communicates(const Op& op) {
 class HostTarget final : public RunTarget {
  public:
   HostTarget(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const RunOptions& options,
-             Transport& transport)
+             Transport& transport, Transport* of_all)
       : e_(experiment),
         schedule_(std::move(schedule)),
         options_(options),
         element_(e_.workload.dtype == DType::Fp64 ? Element::Double : Element::Float),
         transport_(transport),
-        own_progress_(schedule_->streams.size(), transport.local_ranks().size()),
+        of_all_(of_all != nullptr ? *of_all : transport),
+        own_progress_(schedule_->streams.size(), of_all_.local_ranks().size()),
         progress_(options.progress == nullptr ? &own_progress_ : options.progress) {}
 
   RunReport report() const override {
     RunReport report;
     report.device = "host";
     report.transport = transport_.name();
-    report.ranks = e_.cluster.gpus();
+    report.ranks = one_rank() ? 1 : e_.cluster.gpus();
     return report;
   }
   double maximum(double value) const override {
@@ -96,8 +98,13 @@ class HostTarget final : public RunTarget {
   }
   void require_possible() const override {
     require_executable(*schedule_);
-    require_memory(e_, *schedule_, transport_, options_.train > 0 ? Element::Double : element_,
-                   options_.check_numerics);
+    if (one_rank() && schedule_->classes.size() > 1)
+      throw InputError(
+          fmt::format("one rank stands for all, but the plan has {} kinds of ranks: pipeline stages wait "
+                      "for each other",
+                      schedule_->classes.size()));
+    require_memory(e_, *schedule_, options_.check_numerics ? of_all_ : transport_,
+                   options_.train > 0 ? Element::Double : element_, options_.check_numerics);
   }
 
   bool in_float() const override { return element_ == Element::Float; }
@@ -105,15 +112,25 @@ class HostTarget final : public RunTarget {
   ModelData data(std::uint64_t seed) const override { return random_model_data(e_, seed, schedule_->micro_batches); }
 
   std::unique_ptr<Executor> make_exact(const ModelData& data, std::vector<std::vector<Routing>> routing) override {
-    return make(element_, data, std::move(routing));
+    return make(element_, data, std::move(routing), of_all_);
   }
-  std::unique_ptr<Executor> make_trained(const ModelData& data) override { return make(Element::Double, data, {}); }
+  std::unique_ptr<Executor> make_trained(const ModelData& data) override {
+    return make(Element::Double, data, {}, of_all_);
+  }
   std::optional<double> training_tolerance(const ComputeRules& rules) const override {
     return tolerance_of(Element::Double, rules);
   }
 
   std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data,
-                                       const IdVector<OpId, bool>&, std::vector<std::string>&) override {
+                                       const IdVector<OpId, bool>&, std::vector<std::string>& notes) override {
+    if (one_rank()) {
+      exact.reset();
+      notes.push_back(
+          fmt::format("one rank stands for each of {}: what it sends comes back to it, and links are "
+                      "emulated",
+                      e_.cluster.gpus()));
+      return make(element_, data, {}, transport_);
+    }
     return exact == nullptr ? make_exact(data, {}) : std::move(exact);
   }
 
@@ -144,8 +161,11 @@ class HostTarget final : public RunTarget {
   void expect(Seconds longest) override { progress_->expect(longest.value()); }
 
  private:
-  std::unique_ptr<Executor> make(Element element, const ModelData& data, std::vector<std::vector<Routing>> routing) {
-    auto executor = make_host_executor(e_, schedule_, element, data, std::move(routing), transport_);
+  bool one_rank() const { return &of_all_ != &transport_; }
+
+  std::unique_ptr<Executor> make(Element element, const ModelData& data, std::vector<std::vector<Routing>> routing,
+                                 Transport& transport) {
+    auto executor = make_host_executor(e_, schedule_, element, data, std::move(routing), transport);
     if (!options_.hooks.empty()) executor->set_hooks(options_.hooks);
     executor->report_to(*progress_);
     if (options_.progress == nullptr && static_cast<int>(executor->ranks().size()) == e_.cluster.gpus())
@@ -158,7 +178,8 @@ class HostTarget final : public RunTarget {
   std::shared_ptr<const Schedule> schedule_;
   const RunOptions& options_;
   Element element_;
-  Transport& transport_;
+  Transport& transport_;  // of the measured ranks
+  Transport& of_all_;     // of those whose numerics are checked
   Progress own_progress_;
   Progress* progress_;
   HostExecutor* executor_ = nullptr;  // the last one made
@@ -168,15 +189,20 @@ class HostTarget final : public RunTarget {
 
 RunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                       const RunOptions& options, Transport& transport) {
-  HostTarget target(experiment, priced->schedule, options, transport);
+  HostTarget target(experiment, priced->schedule, options, transport, nullptr);
   return measured_run(target, experiment, std::move(priced), options);
 }
 
 RunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                       const RunOptions& options) {
   const Schedule& s = *priced->schedule;
-  const auto transport = make_inproc_transport(s.groups, experiment.cluster.gpus(), static_cast<int>(s.streams.size()));
-  return run_on_host(experiment, std::move(priced), options, *transport);
+  const auto streams = static_cast<int>(s.streams.size());
+  const auto of_all = make_inproc_transport(s.groups, experiment.cluster.gpus(), streams);
+  if (!options.one_rank) return run_on_host(experiment, std::move(priced), options, *of_all);
+  // Owners of shadowed experts have less work than others, and those that are shadowed mostly come first.
+  const auto echo = make_echo_transport(s.groups, experiment.cluster.gpus() - 1, streams);
+  HostTarget target(experiment, priced->schedule, options, *echo, of_all.get());
+  return measured_run(target, experiment, std::move(priced), options);
 }
 
 void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {

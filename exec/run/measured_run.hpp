@@ -27,6 +27,7 @@ struct RunOptions {
   HoldCompute hold_compute = HoldCompute::Auto;
   double dilation = 0;  // 0: as small as the real work allows; else this, and a note where it does not suffice
   bool check_numerics = true;
+  bool one_rank = false;  // of hosts: one rank stands for all, whose links are held; numerics are checked with all
   int exchange_blocks =
       usual_exchange_blocks;     // of a GPU that stands for one rank: multiprocessors that each exchange takes
   int gemm_multiprocessors = 0;  // of a GPU: for how many of them products are made; 0: all that held exchanges leave

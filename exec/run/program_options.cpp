@@ -81,6 +81,7 @@ std::map<std::string, bool*, std::less<>> flags(ProgramOptions& o) {
           {"-h", &o.help},
           {"--pulse", &o.pulse},
           {"--emulate-links", &o.run.emulate_links},
+          {"--one-rank", &o.run.one_rank},
           {"--no-check", &o.run.no_check},
           {"--calibrate", &o.calibrate}};
 }
@@ -121,6 +122,8 @@ Executes a schedule file on this machine and writes a timeline file: when each o
                                        nccl      with --device cuda: by NCCL between GPUs of this process
                                        nccl-mpi  with --device cuda: by NCCL between processes that mpirun started
   --emulate-links                    hold communication to its modelled time, stretched so that the real work fits in
+  --one-rank                         with --emulate-links on the host: one rank stands for all, and what it sends comes
+                                     back to it, so that one core runs a rank of any group
   --exchange-blocks N                with --device cuda --emulate-links: multiprocessors that each exchange takes, as a
                                      network library's kernel does (default 16)
   --gemm-multiprocessors N           with --device cuda: multiprocessors that matrix products are made for (default all;

@@ -25,6 +25,13 @@ constexpr std::array run_refusals{
                "--transport nccl: only with --device cuda, because NCCL works between GPUs"},
     RunRefusal{[](const RunRequest& r) { return r.nccl() && r.emulate_links; },
                "--transport nccl: not with --emulate-links, because the links are real"},
+    RunRefusal{[](const RunRequest& r) { return r.one_rank && (r.cuda() || !r.emulate_links); },
+               "--one-rank: only with --emulate-links on the host; one GPU with --emulate-links stands for one rank "
+               "anyway"},
+    RunRefusal{[](const RunRequest& r) { return r.one_rank && r.processes(); },
+               "--one-rank: not with --transport mpi, because there is nothing to exchange"},
+    RunRefusal{[](const RunRequest& r) { return r.one_rank && r.train > 0; },
+               "--train: not with --one-rank, which computes nothing of use"},
     RunRefusal{[](const RunRequest& r) { return r.exchange_blocks > 0 && !(r.cuda() && r.emulate_links); },
                "--exchange-blocks: only with --device cuda --emulate-links, where one GPU stands for one rank"},
     RunRefusal{[](const RunRequest& r) { return r.gemm_multiprocessors > 0 && !r.cuda(); },
@@ -84,6 +91,7 @@ void require_parts(const RunRequest& request, const RunParts& built) {
 RunOptions run_options(const RunRequest& request) {
   RunOptions how;
   how.emulate_links = request.emulate_links;
+  how.one_rank = request.one_rank;
   how.hold_compute = request.hold_compute;
   how.check_numerics = !request.no_check;
   how.measure.limit = Seconds(request.measure_time);

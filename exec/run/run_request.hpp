@@ -24,7 +24,7 @@ inline constexpr Names<RunTransport, 4> run_transport_names{{{"inproc", RunTrans
 struct RunRequest {
   RunDevice device = RunDevice::Host;
   RunTransport transport = RunTransport::Inproc;
-  bool emulate_links = false, no_check = false;
+  bool emulate_links = false, one_rank = false, no_check = false;
   HoldCompute hold_compute = HoldCompute::Auto;
   double measure_time = 15, hang_time = 8;  // seconds
   std::uint64_t seed = 1;

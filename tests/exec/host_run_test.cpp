@@ -75,6 +75,29 @@ TEST_CASE("An emulated run takes the time that the analytic backend predicts, wi
   for (const Interval& op : r.timeline.ops) CHECK(op.start <= op.finish);
 }
 
+TEST_CASE("One rank stands for all: its kernels are real, links are held, and numerics are those of all ranks") {
+  SmallExperiment s = four_gated_ranks();
+  RunOptions options;
+  options.one_rank = true;
+  options.hold_compute = HoldCompute::Never;
+  options.measure.limit = Seconds(.3);
+  const Experiment e = small_experiment(s);
+  const RunResult r = run_on_host(e, priced(e, overlapping_plan()), options);
+  CHECK(r.report.numerics_checked);
+  CHECK(r.report.numerics_ok);
+  CHECK(r.report.ranks == 1);
+  CHECK(r.report.transport == "echo");
+  for (const OpId i : r.timeline.emulated.ids())
+    CHECK(r.timeline.emulated[i] == (r.predicted->schedule->ops[i].exchange() != nullptr));
+
+  s.dp = s.ep = 1;
+  s.pp = s.layers = s.batch = 2;
+  Plan stages = overlapping_plan();
+  stages.micro_batches = 2;
+  const Experiment deep = small_experiment(s);
+  CHECK_THROWS_WITH(run_on_host(deep, priced(deep, stages), options), Catch::Contains("pipeline stages wait"));
+}
+
 TEST_CASE("A run without emulation is predicted from its warm-up") {
   const Experiment e = small_experiment(four_gated_ranks());
   RunOptions options;

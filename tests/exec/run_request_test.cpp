@@ -42,6 +42,12 @@ TEST_CASE("run request: each contradiction is refused by the option that makes i
   CHECK_NOTHROW(validate(emulated));
   emulated.emulate_links = true;
   CHECK_THROWS_WITH(validate(emulated), StartsWith("--train: not with --device cuda --emulate-links"));
+  CHECK_NOTHROW(validate(RunRequest{.emulate_links = true, .one_rank = true}));
+  CHECK_THROWS_WITH(validate(RunRequest{.one_rank = true}), StartsWith("--one-rank: only with --emulate-links"));
+  CHECK_THROWS_WITH(validate(RunRequest{.transport = RunTransport::Mpi, .emulate_links = true, .one_rank = true}),
+                    StartsWith("--one-rank: not with --transport mpi"));
+  CHECK_THROWS_WITH(validate(RunRequest{.emulate_links = true, .one_rank = true, .train = 1}),
+                    StartsWith("--train: not with --one-rank"));
   CHECK_THROWS_WITH(validate(RunRequest{.gemm_multiprocessors = 4}), StartsWith("--gemm-multiprocessors: only with"));
   CHECK_THROWS_WITH(validate(RunRequest{.hostfile = "hosts"}), StartsWith("--hostfile: only with"));
   CHECK_THROWS_WITH(validate(RunRequest{.transport = RunTransport::Mpi, .hostfile = "no-such-file"}),
@@ -79,6 +85,7 @@ TEST_CASE("run request: dovetail-exec's options fill it, and it becomes the opti
   CHECK(run_options(parse_program_options({"in.json", "--train", "20"}).run).train == 20);
   CHECK_THROWS_WITH(parse_program_options({"in.json", "--train", "0"}),
                     StartsWith("--train 0: expected a number from 1"));
+  CHECK(run_options(parse_program_options({"in.json", "--emulate-links", "--one-rank"}).run).one_rank);
   CHECK(run_options({}).exchange_blocks == RunOptions().exchange_blocks);
 }
 
