@@ -2,12 +2,14 @@
 #include "bench/validate/considered_plans.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "bench/validate/held_exchanges.hpp"
+#include "bench/validate/online_replay.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
@@ -36,10 +38,9 @@ bool reuses_memory(const PlanOutcome& p) {
 }
 
 // The outcomes that are measured: `most` of them, and those that are wanted however slow.
-void keep_fastest(const ValidationGrid& grid, const std::string& where, const PlannedBy& choices,
-                  std::vector<PlanOutcome>& outcomes, std::vector<std::string>& notes) {
-  const auto most = static_cast<std::size_t>(grid.measured_plans), count = outcomes.size();
-  if (most == 0 || count <= most) return;
+void keep_fastest(const ValidationGrid& grid, const PlannedBy& choices, std::vector<PlanOutcome>& outcomes) {
+  const auto most = static_cast<std::size_t>(grid.measured_plans);
+  if (most == 0 || outcomes.size() <= most) return;
   std::ranges::stable_sort(outcomes, {}, &PlanOutcome::predicted);
   const auto reusing = grid.strategies ? std::ranges::find_if(outcomes, reuses_memory) : outcomes.end();
   const std::optional<Plan> fastest = reusing == outcomes.end() ? std::nullopt : std::optional(reusing->plan);
@@ -49,14 +50,15 @@ void keep_fastest(const ValidationGrid& grid, const std::string& where, const Pl
   };
   outcomes.erase(std::stable_partition(outcomes.begin() + static_cast<std::ptrdiff_t>(most), outcomes.end(), wanted),
                  outcomes.end());
-  notes.push_back(
-      fmt::format("{}: {} of the {} plans that planners looked at are measured: the {} predicted fastest, {}", where,
-                  outcomes.size(), count, most,
-                  fastest ? "every choice, and each way to restore in the same chunks" : "and every choice"));
 }
 
-void consider(const ValidationGrid& grid, const System& system, const Experiment& e, ValidationCell& cell,
-              std::vector<std::string>& notes) {
+bool is_learned(const ValidationGrid& grid, const GridSize& size, const System& system) {
+  return has_alike(grid, size) && std::ranges::find(grid.online, system.name, &GridOnline::system) != grid.online.end();
+}
+
+void consider(const ValidationGrid& grid, const GridSize& size, const GridSystem& asked, const Experiment& e,
+              ValidationCell& cell, std::vector<std::string>& notes) {
+  const System& system = asked.system;
   std::vector<PlanOutcome> outcomes;
   const planners::Evaluator recording = [&](const Plan& plan) {
     const auto known = std::ranges::find(outcomes, plan, &PlanOutcome::plan);
@@ -69,8 +71,9 @@ void consider(const ValidationGrid& grid, const System& system, const Experiment
     return time;
   };
   std::vector<std::string> names{system.planner.name};
-  for (const std::string& name : grid.planners)
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  for (const auto* more : {&asked.planners, &grid.planners})
+    for (const std::string& name : *more)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   PlannedBy choices;
   for (const std::string& name : names) try {
       choices.emplace_back(name, planners::find_planner(name).choose({e, system.plan, system.planner}, recording).plan);
@@ -78,7 +81,8 @@ void consider(const ValidationGrid& grid, const System& system, const Experiment
     } catch (const InputError& error) {
       notes.push_back(fmt::format("{}, {} by {}: left out, {}", cell.name, system.name, name, error.what()));
     }
-  keep_fastest(grid, fmt::format("{}, {}", cell.name, system.name), choices, outcomes, notes);
+  cell.looked_at += outcomes.size();
+  if (!is_learned(grid, size, system)) keep_fastest(grid, choices, outcomes);
   for (const auto& [name, plan] : choices) {
     const auto at = std::ranges::find(outcomes, plan, &PlanOutcome::plan) - outcomes.begin();
     cell.choices.push_back({system.name, name, cell.plans.size() + static_cast<std::size_t>(at)});
@@ -92,16 +96,20 @@ void predict_unfitted(const Experiment& e, ValidationCell& cell) {
   for (PlanOutcome& p : cell.plans) p.unfitted = predict(e, p.plan);
 }
 
-ValidationCell considered_plans(const ValidationGrid& grid, const std::string& name, const Experiment& experiment,
-                                std::vector<std::string>& notes) {
+ValidationCell considered_plans(const ValidationGrid& grid, const GridSize& size, const std::string& name,
+                                const Experiment& experiment, std::vector<std::string>& notes) {
   ValidationCell cell;
   cell.name = name;
-  for (const System& system : grid.systems) {
-    if (as_run_by(system, experiment))
-      notes.push_back(fmt::format("{}, {}: shares tokens over mp here, so that all plans work on the same parts", name,
-                                  system.name));
-    consider(grid, system, experiment, cell, notes);
+  std::vector<std::string> sharing;
+  for (const GridSystem& asked : grid.systems) {
+    const System& system = asked.system;
+    if (!size.systems.empty() && std::ranges::find(size.systems, system.name) == size.systems.end()) continue;
+    if (as_run_by(system, experiment)) sharing.push_back(system.name);
+    consider(grid, size, asked, experiment, cell, notes);
   }
+  if (!sharing.empty())
+    notes.push_back(fmt::format("{}: {} share{} tokens over mp here, so that all plans work on the same parts", name,
+                                fmt::join(sharing, ", "), sharing.size() == 1 ? "s" : ""));
   return cell;
 }
 

@@ -13,6 +13,7 @@
 #include "bench/pipeline/gpu_service.hpp"
 #include "bench/validate/held_exchanges.hpp"
 #include "bench/validate/measured_plan.hpp"
+#include "bench/validate/size_names.hpp"
 #include "bench/validate/slow_links.hpp"
 #include "exec/host/host_run.hpp"
 #include "models/base/errors.hpp"
@@ -73,22 +74,23 @@ ScheduleFile as_executed(Experiment e, const Plan& plan, const PricedSchedule& p
 
 }  // namespace
 
-GridDevice::GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, Experiment cluster,
-                       std::optional<Calibration> given, Measurements& measurements)
-    : grid_(grid),
-      settings_(settings),
-      cluster_(std::move(cluster)),
-      given_(std::move(given)),
-      measurements_(measurements) {}
+GridDevice::GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, std::optional<Calibration> given,
+                       FilesRead& files, Measurements& measurements)
+    : grid_(grid), settings_(settings), given_(std::move(given)), measurements_(measurements) {
+  for (const auto* sizes : {&grid.calibrate, &grid.predict})
+    for (const GridSize& size : *sizes)
+      if (!full_.contains(size.set)) full_.emplace(size.set, full_size(grid, size, files));
+}
 
 Experiment GridDevice::experiment_of(const GridSize& size, const FittedCosts& fitted) const {
-  Experiment e = exec::scaled_for_host(cluster_, size.scale);
+  const Experiment& full = full_size_of(size);
+  Experiment e = exec::scaled_for_host(full, size.scale);
   Calibration& calibration = e.calibration.edit();
   slow_links(calibration, size.link_slowdown, on_gpu() ? Copies::Real : Copies::Slowed);
   calibration.kernels = fitted.kernels;
   if (fitted.copy) calibration.copy = fitted.copy;
   if (on_gpu()) {
-    e.workload.dtype = cluster_.workload.dtype;  // hosts compute in fp32
+    e.workload.dtype = full.workload.dtype;  // hosts compute in fp32
     e.overlap = Overlap::Interfering;
     calibration.interference = beside_held(given().interference);
   }
@@ -107,6 +109,7 @@ exec::RunResult GridDevice::execute(const ScheduleFile& file, bool check_numeric
   exec::RunOptions how;
   how.hold_compute = held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
   how.dilation = held ? 0 : 1;
+  how.one_rank = grid_.one_rank;
   how.check_numerics = check_numerics;
   how.measure.limit = settings_.measure_time / settings_.rounds;
   how.seed = settings_.seed;

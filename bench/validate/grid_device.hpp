@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs steps at the sizes of a validation grid, on the CPUs or the GPU that the grid names.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +24,10 @@ struct FittedCosts {
 
 class GridDevice {
  public:
-  // `cluster`: the grid's experiment before it is scaled to the ranks. `given`: the calibration whose kept speeds count
-  // on a GPU, and whose costs predict without any fit; none: the cluster's. All but both must outlive this.
-  GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, Experiment cluster,
-             std::optional<Calibration> given, Measurements& measurements);
+  // `given`: the calibration whose kept speeds count on a GPU, and whose costs predict without any fit; none: the
+  // cluster's. All but it and `files` must outlive this.
+  GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, std::optional<Calibration> given,
+             FilesRead& files, Measurements& measurements);
 
   // The experiment at one size with its links as they are held, and with these costs; none: those of the cluster's
   // calibration. On a GPU what is known of kept speeds counts.
@@ -48,14 +49,15 @@ class GridDevice {
   std::string clocks() const;                                  // a note on those of a GPU; empty: not known
 
  private:
-  const Calibration& given() const { return given_ ? *given_ : *cluster_.calibration; }
+  const Experiment& full_size_of(const GridSize& size) const { return full_.at(size.set); }
+  const Calibration& given() const { return given_ ? *given_ : *full_.begin()->second.calibration; }
   bool on_gpu() const { return grid_.device == exec::RunDevice::Cuda; }
   void note_device(const JsonReader& json, std::vector<ClockReading>& clocks);
   exec::RunResult execute(const ScheduleFile& file, bool check_numerics) const;
 
   const ValidationGrid& grid_;
   const ValidationSettings& settings_;
-  Experiment cluster_;
+  std::map<std::vector<std::string>, Experiment> full_;  // before they are scaled to the ranks, by a size's settings
   std::optional<Calibration> given_;
   Measurements& measurements_;
   Seconds held_time_, held_work_;

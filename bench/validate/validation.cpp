@@ -21,6 +21,8 @@
 #include "bench/validate/kernel_fit.hpp"
 #include "bench/validate/measured_plan.hpp"
 #include "bench/validate/measurements.hpp"
+#include "bench/validate/online_replay.hpp"
+#include "bench/validate/size_names.hpp"
 #include "exec/host/host_run.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/names.hpp"
@@ -31,14 +33,6 @@ namespace dovetail::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The grid's cluster and model at full size.
-Experiment full_size(const ValidationGrid& grid, FilesRead& files) {
-  std::vector<std::string> notes;  // they are about the full size
-  Experiment e = load_experiment(grid.request, files, notes);
-  e.overlap = Overlap::Ideal;  // held ops last their own time whatever runs beside them
-  return e;
-}
 
 // "4 times", "0.5 to 4 times"
 std::string slowdowns(const ValidationGrid& grid) {
@@ -75,6 +69,11 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
         "scores pass through memory, which modelled work leaves out and fitted costs have only from their own sizes; "
         "products are made for the multiprocessors that an exchange leaves, while costs without a fit are of whole "
         "GPUs");
+  else if (grid.one_rank)
+    notes.push_back(
+        fmt::format("one rank stands for each of {}: what it sends comes back to it; numerics are checked "
+                    "with all ranks as threads",
+                    grid.predict.front().scale.ranks));
   else if (!held && grid.predict.front().scale.ranks > exec::free_cores())
     notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
                                 grid.predict.front().scale.ranks, exec::free_cores()));
@@ -92,22 +91,30 @@ Json work_json(const ValidationGrid& grid, const ValidationSettings& settings, c
           {"rounds", settings.rounds}, {"check_numerics", settings.check_numerics}};
 }
 
-// Steps whose ops tell what kernels take. On a host in one chunk and in two, and where a system brings back what it did
-// not keep by doing it again. On a GPU in one chunk, where next to nothing overlaps and slows kernels, and also with
-// copies to the host and back, which are real there.
-std::vector<Plan> calibration_plans(const std::vector<System>& systems, exec::RunDevice device) {
+Plan in_chunks(Scope scope, int degree) {
+  Plan plan;
+  plan.scope = scope;
+  plan.forward_degree = plan.backward_degree = degree;
+  return plan;
+}
+
+// Steps whose ops tell what kernels take. On a host in one chunk and in two, with attention in chunks and with dense
+// encoding where a system may have them, and where a system brings back what it did not keep by doing it again. On a
+// GPU in one chunk, where next to nothing overlaps and slows kernels, and also with copies to the host and back, which
+// are real there.
+std::vector<Plan> calibration_plans(const std::vector<GridSystem>& systems, exec::RunDevice device) {
   const bool gpu = device == exec::RunDevice::Cuda;
-  std::vector<Plan> plans;
-  for (const int degree : gpu ? std::vector{1} : std::vector{1, 2}) {
-    Plan& plan = plans.emplace_back();
-    plan.scope = Scope::Moe;
-    plan.forward_degree = plan.backward_degree = degree;
-  }
-  const auto restores = [](const System& s) { return s.plan.restore != Restore::Keep; };
+  const auto open = [](const GridSystem& s) { return s.system.planner.space == SearchSpace::Plans; };
+  const auto chunks_attention = [&](const GridSystem& s) { return open(s) || s.system.plan.scope == Scope::Block; };
+  std::vector<Plan> plans{in_chunks(Scope::Moe, 1)};
+  if (!gpu) plans.push_back(in_chunks(Scope::Moe, 2));
+  if (!gpu && std::ranges::any_of(systems, chunks_attention)) plans.push_back(in_chunks(Scope::Block, 2));
+  if (!gpu && std::ranges::any_of(systems, open)) plans.emplace_back(plans.front()).encoding = Encoding::Dense;
+  const auto restores = [](const GridSystem& s) { return s.system.plan.restore != Restore::Keep; };
   const auto again = std::ranges::find_if(systems, restores);
   if (again == systems.end()) return plans;
   for (const Restore restore : gpu ? std::vector{Restore::S4, Restore::S1} : std::vector{Restore::S4}) {
-    Plan& plan = plans.emplace_back(again->plan);
+    Plan& plan = plans.emplace_back(again->system.plan);
     plan.restore = restore;
     plan.forward_degree = plan.backward_degree = gpu ? 1 : 2;
   }
@@ -134,6 +141,22 @@ void add_unfitted(const Experiment& e, const ValidationCell& cell, std::vector<s
                                 fmt::join(kinds, ", "), e.cluster.name));
 }
 
+// The first of the plans that are equal to this one: systems may have the same plan, which is measured once.
+std::size_t first_equal(const ValidationCell& cell, std::size_t plan) {
+  return static_cast<std::size_t>(std::ranges::find(cell.plans, cell.plans[plan].plan, &PlanOutcome::plan) -
+                                  cell.plans.begin());
+}
+
+void share_measurements(ValidationCell& cell) {
+  for (std::size_t i = 0; i < cell.plans.size(); ++i) {
+    const std::size_t first = first_equal(cell, i);
+    if (first == i) continue;
+    const std::string system = cell.plans[i].system;
+    cell.plans[i] = cell.plans[first];
+    cell.plans[i].system = system;
+  }
+}
+
 // Leaves out plans without a sample, and choices of them. False: nothing is left.
 bool keep_measured(ValidationCell& cell, std::uint64_t seed) {
   std::vector<PlanOutcome> measured;
@@ -155,11 +178,11 @@ class GridRun {
  public:
   // `full`: the experiment at full size; `files`: what it and the grid were read from.
   GridRun(const ValidationGrid& grid, const ValidationSettings& settings, const Experiment& full,
-          std::optional<Calibration> given, const FilesRead& files)
+          std::optional<Calibration> given, FilesRead& files)
       : grid_(grid),
         settings_(settings),
         unfitted_by_(given ? given->name : full.calibration->name),
-        device_(grid, settings, full, std::move(given), measurements_) {
+        device_(grid, settings, std::move(given), files, measurements_) {
     result_.notes = conditions(grid, full, files);
     result_.kernels_held = grid.kernels == KernelTimes::Held;
     result_.largest_degree = std::ranges::max(grid.degrees);
@@ -173,9 +196,16 @@ class GridRun {
     if (on_gpu()) note_kept_speeds();
     std::vector<CellRun> cells = considered();
     measure(cells);
-    for (CellRun& cell : cells)
-      if (keep_measured(cell.cell, settings_.seed)) result_.cells.push_back(std::move(cell.cell));
+    std::vector<const GridSize*> sizes;  // of the cells that are kept
+    for (CellRun& cell : cells) {
+      if (!keep_measured(cell.cell, settings_.seed)) continue;
+      sizes.push_back(cell.size);
+      result_.cells.push_back(std::move(cell.cell));
+    }
     if (result_.cells.empty()) return {};
+    std::vector<MeasuredSize> measured;
+    for (std::size_t i = 0; i < sizes.size(); ++i) measured.push_back({sizes[i], &result_.cells[i]});
+    result_.online = replay_online(grid_, measured, settings_.seed);
     if (const std::string clocks = device_.clocks(); !clocks.empty())
       result_.notes.insert(result_.notes.begin(), clocks);
     if (!device_.described().empty()) result_.notes.insert(result_.notes.begin(), device_.described());
@@ -194,9 +224,10 @@ class GridRun {
 
  private:
   struct CellRun {
+    const GridSize* size = nullptr;
     Experiment experiment;
     ValidationCell cell;
-    std::vector<std::size_t> order;  // of its plans, another in each round
+    std::vector<std::size_t> order;  // of its plans, another in each round; those of several systems stand once
     std::mt19937_64 random;
   };
 
@@ -251,23 +282,47 @@ class GridRun {
 
   std::vector<CellRun> considered() {
     std::vector<CellRun> cells;
+    std::vector<SizeParts> parts;
+    for (const GridSize& size : grid_.predict) parts.push_back(size_parts(size));
+    const SizeParts of_all = parts.size() > 1 ? shared_parts(parts) : SizeParts();
+    if (!of_all.empty()) result_.notes.push_back(fmt::format("all sizes: {}", fmt::join(of_all, ", ")));
     for (const GridSize& size : grid_.predict) {
       const Experiment e = device_.experiment_of(size, fitted());
+      const std::string name = name_without(size_parts(size), of_all);
       cells.push_back(
-          {e, considered_plans(grid_, size_name(size), e, result_.notes), {}, std::mt19937_64(settings_.seed)});
+          {&size, e, considered_plans(grid_, size, name, e, result_.notes), {}, std::mt19937_64(settings_.seed)});
       if (!result_.kernels_held) add_unfitted(e, cells.back().cell, result_.notes);
       if (on_gpu()) predict_unfitted(device_.unfitted_experiment_of(size), cells.back().cell);
-      std::vector<std::size_t>& order = cells.back().order;
-      order.resize(cells.back().cell.plans.size());
-      std::iota(order.begin(), order.end(), 0);
+      const ValidationCell& cell = cells.back().cell;
+      for (std::size_t i = 0; i < cell.plans.size(); ++i)
+        if (first_equal(cell, i) == i) cells.back().order.push_back(i);
     }
+    note_measured_plans(cells);
     return cells;
+  }
+
+  void note_measured_plans(const std::vector<CellRun>& cells) {
+    std::size_t measured = 0, looked_at = 0, once = 0;
+    for (const CellRun& run : cells) {
+      measured += run.cell.plans.size();
+      once += run.order.size();
+      looked_at += run.cell.looked_at;
+    }
+    if (once < measured)
+      result_.notes.push_back(
+          fmt::format("plans that several systems have are measured once: {} of {}", once, measured));
+    if (measured == looked_at) return;
+    result_.notes.push_back(fmt::format(
+        "{} of the {} plans that planners looked at are measured: of each system at each size the {} predicted "
+        "fastest, {}{}and every choice",
+        measured, looked_at, grid_.measured_plans, grid_.strategies ? "each way to restore in the same chunks, " : "",
+        grid_.online.empty() ? "" : "all strategies of planners that learn, "));
   }
 
   // Round by round over all cells, so that each has something where time runs out.
   void measure(std::vector<CellRun>& cells) {
     std::size_t plans = 0;
-    for (const CellRun& run : cells) plans += run.cell.plans.size();
+    for (const CellRun& run : cells) plans += run.order.size();
     ProgressLine progress("measure", static_cast<int>(plans) * settings_.rounds, settings_.talk);
     for (int round = 0; round < settings_.rounds; ++round)
       for (CellRun& run : cells) {
@@ -275,12 +330,14 @@ class GridRun {
         for (std::size_t i : run.order) {
           ValidationCell& cell = run.cell;
           progress.begin(fmt::format("{}, {}", cell.plans[i].system, cell.name));
-          const bool chosen = std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return c.plan == i; });
+          const bool chosen =
+              std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return first_equal(cell, c.plan) == i; });
           device_.measure_plan(run.experiment, cell.name, round, chosen && round == 0 && settings_.check_numerics,
                                cell.plans[i]);
           progress.done();
         }
       }
+    for (CellRun& run : cells) share_measurements(run.cell);
   }
 
   const ValidationGrid& grid_;
@@ -295,7 +352,7 @@ class GridRun {
 
 std::optional<Progression> validate_grid(const ValidationGrid& grid, const ValidationSettings& settings,
                                          FilesRead& files, const std::function<void(Validation&)>& keep) {
-  const Experiment full = full_size(grid, files);
+  const Experiment full = full_size(grid, grid.predict.front(), files);
   std::optional<Calibration> given;
   if (!settings.calibration.empty()) given = load_calibration(settings.calibration, files);
   GridRun run(grid, settings, full, std::move(given), files);

@@ -16,7 +16,20 @@ enum class KernelTimes { Real, Held };
 
 struct GridSize {
   exec::HostScale scale;
-  double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
+  double link_slowdown = 1;            // real kernels: links are held to this many times their modelled time
+  std::vector<std::string> set{};      // of this size alone: "workload.routing.kind=hot"
+  std::vector<std::string> systems{};  // that are asked here; empty: all of the grid
+};
+
+// A system of a grid, and the planners that choose among its plans beside its own and the grid's.
+struct GridSystem {
+  System system;
+  std::vector<std::string> planners;
+};
+
+// A planner that learns, and the system whose measured plans are its strategies.
+struct GridOnline {
+  std::string planner, system;
 };
 
 struct ValidationGrid {
@@ -24,18 +37,20 @@ struct ValidationGrid {
   ExperimentRequest request;  // the cluster whose links are emulated, the kind of model, and how much of it
   exec::RunDevice device = exec::RunDevice::Host;  // cuda: one GPU stands for one rank
   KernelTimes kernels = KernelTimes::Real;
-  std::vector<System> systems;
+  bool one_rank = false;  // on hosts: one rank stands for all, so that it has a core of its own
+  std::vector<GridSystem> systems;
   std::vector<int> degrees;           // that their planners choose among
   std::vector<std::string> planners;  // beside each system's own
   int measured_plans = 0;   // of each system: those predicted fastest, and every choice; 0: all that planners look at
   bool strategies = false;  // of systems that reuse memory: each way to restore, in the same chunks
+  std::vector<GridOnline> online;            // replayed over steps of predicted sizes that differ in their tokens alone
   std::vector<GridSize> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
 };
 
 // A name in data/validation or a path. Throws InputError with the place of what is wrong.
 ValidationGrid load_validation_grid(const std::string& name, FilesRead& files);
 
-// "2 ranks, 384 tokens, hidden 192 and 512, 1 layer, links x 4"; what a grid leaves open is not named.
-std::string size_name(const GridSize& size);
+// The grid's experiment at full size, with the settings of this size.
+Experiment full_size(const ValidationGrid& grid, const GridSize& size, FilesRead& files);
 
 }  // namespace dovetail::bench

@@ -56,6 +56,18 @@ struct ValidationCell {
   std::string name;
   std::vector<PlanOutcome> plans;
   std::vector<ChoiceOutcome> choices;
+  std::size_t looked_at = 0;  // plans by planners, of which all or some are measured
+};
+
+// A planner that learns, over steps of several sizes whose times were measured: its strategies are the measured plans
+// of a system, and each step takes what one of the rounds took. How much longer the steps take than with the fastest
+// plan at each size: the mean over replays, and the range of 95 % of them.
+struct OnlineOutcome {
+  std::string planner, system, where;  // where: what the sizes have in common; empty: everything
+  std::size_t sizes = 0, strategies = 0;
+  int steps = 0, replays = 0;
+  double regret = 0, low = 0, high = 0;
+  double late_regret = 0;  // of the second half of the steps
 };
 
 // The same work on the same device by this program and by another.
@@ -95,6 +107,7 @@ struct Validation {
   int largest_degree = 0;               // that planners choose among; 0: not known
   std::vector<std::string> calibrated;  // those sizes
   std::vector<ValidationCell> cells;
+  std::vector<OnlineOutcome> online;
   Progression measurements;
   DeviceStudy device;
   std::vector<std::string> notes;

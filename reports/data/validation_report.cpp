@@ -85,19 +85,43 @@ Json cell_json(const ValidationCell& cell) {
                        {"planner", choice.planner},
                        {"plan", choice.plan},
                        {"regret", estimate_json(regret(cell, choice))}});
-  return {{"name", cell.name}, {"plans", std::move(plans)}, {"choices", std::move(choices)}};
+  return {{"name", cell.name},
+          {"bound_by", name_in(regime_names, regime_of(cell))},
+          {"links_to_computation", number(links_to_computation(cell))},
+          {"plans", std::move(plans)},
+          {"choices", std::move(choices)}};
+}
+
+Json planner_json(const PlannerRegret& r) {
+  Json regimes = Json::array();
+  for (const auto& [regime, mean] : r.by_regime)
+    regimes.push_back({{"bound_by", name_in(regime_names, regime)}, {"mean_regret", estimate_json(mean)}});
+  return {{"system", r.system},
+          {"planner", r.planner},
+          {"mean_regret", estimate_json(r.mean)},
+          {"by_regime", std::move(regimes)},
+          {"behind_all", estimate_json(r.behind_all)},
+          {"worst_regret", number(r.worst)},
+          {"worst_cell", r.worst_cell},
+          {"cells", r.cells}};
+}
+
+Json online_json(const OnlineOutcome& o) {
+  return {{"planner", o.planner},
+          {"system", o.system},
+          {"where", o.where},
+          {"sizes", o.sizes},
+          {"strategies", o.strategies},
+          {"steps", o.steps},
+          {"replays", o.replays},
+          {"regret", estimate_json({o.regret, o.low, o.high})},
+          {"late_regret", number(o.late_regret)}};
 }
 
 Json summary_json(const Validation& v) {
   const WorstPlan worst = worst_plan(v);
   Json planners = Json::array();
-  for (const PlannerRegret& r : planner_regrets(v))
-    planners.push_back({{"system", r.system},
-                        {"planner", r.planner},
-                        {"mean_regret", number(r.mean)},
-                        {"worst_regret", number(r.worst)},
-                        {"worst_cell", r.worst_cell},
-                        {"cells", r.cells}});
+  for (const PlannerRegret& r : planner_regrets(v)) planners.push_back(planner_json(r));
   Json all_goals = Json::array(), differences = Json::array();
   for (const Goal& goal : goals(v))
     all_goals.push_back({{"what", goal.what}, {"most", goal.most}, {"value", number(goal.value)}, {"hit", goal.hit()}});
@@ -109,8 +133,11 @@ Json summary_json(const Validation& v) {
       {"goals", std::move(all_goals)},
       {"mean_error", estimate_json(mean_error(v))},
       {"mean_error_unfitted", unfitted ? estimate_json(*unfitted) : Json(nullptr)},
-      {"best_degrees",
-       best ? Json{{"largest", best->largest}, {"choices", best->choices}, {"smaller", best->smaller}} : Json(nullptr)},
+      {"best_degrees", best ? Json{{"largest", best->largest},
+                                   {"choices", best->choices},
+                                   {"smaller", best->smaller},
+                                   {"inside", best->inside}}
+                            : Json(nullptr)},
       {"rank_correlation", estimate_json(mean_rank_correlation(v))},
       {"repeatability",
        again ? Json{{"mean_error", number(again->mean_error)}, {"rank_correlation", number(again->rank_correlation)}}
@@ -170,6 +197,10 @@ std::string degrees(const Plan& plan) {
   return fmt::format("{} / {}", plan.forward_degree, backward_degrees(plan));
 }
 
+std::string range_text(const Estimate& e) {
+  return fmt::format("{} - {}", percent(e.low), percent(e.high));
+}
+
 std::size_t plan_count(const Validation& v) {
   std::size_t count = 0;
   for (const ValidationCell& cell : v.cells) count += cell.plans.size();
@@ -204,25 +235,26 @@ void write_summary(std::ostream& out, const Validation& v) {
   out << '\n';
 }
 
+// Long tables are left to the JSON and the page.
+constexpr std::size_t most_cells = 4;
+
 void write_choices(std::ostream& out, const Validation& v, bool colour) {
+  if (v.cells.size() > most_cells) return;
   TextTable table({"system", "planner", "size", "degree\nfwd / bwd", "measured\nms", "regret\n%", "95 %\n%"});
   for (const ValidationCell& cell : v.cells)
     for (const ChoiceOutcome& choice : cell.choices) {
       const PlanOutcome& plan = cell.plans[choice.plan];
       const Estimate r = regret(cell, choice);
       table.add({printable(choice.system), choice.planner, printable(cell.name), degrees(plan.plan),
-                 fixed(1e3 * plan.median.value(), 2), percent(r.value),
-                 fmt::format("{} - {}", percent(r.low), percent(r.high))});
+                 fixed(1e3 * plan.median.value(), 2), percent(r.value), range_text(r)});
     }
   out << "regret of each planner's choice by measured time\n" << table.text(colour);
-  if (const std::optional<BestDegrees> best = best_degrees(v))
-    out << wrapped(meaning_of_degrees(*best), 100, 0) << '\n';
   out << '\n';
 }
 
 void write_restores(std::ostream& out, const Validation& v, bool colour) {
   const std::vector<RestoreGroup> groups = restore_groups(v);
-  if (groups.empty()) return;
+  if (groups.empty() || v.cells.size() > most_cells) return;
   TextTable table(
       {"system", "size", "degree", "restore", "predicted\nms", "measured\nms", "predicted\npeak", "measured\npeak"});
   for (const RestoreGroup& group : groups)
@@ -234,16 +266,44 @@ void write_restores(std::ostream& out, const Validation& v, bool colour) {
 }
 
 void write_planners(std::ostream& out, const Validation& v, bool colour) {
-  TextTable table({"system", "planner", "mean regret\n%", "worst\n%", "at"});
-  for (const PlannerRegret& r : planner_regrets(v))
-    table.add({printable(r.system), r.planner, percent(r.mean), percent(r.worst), printable(r.worst_cell)});
-  out << table.text(colour);
+  TextTable table({"system", "planner", "bound by\ncomputation", "\nmixed", "\nlinks", "regret, %\nall", "\n95 %",
+                   "\nworst", "behind all\nsystems, %"});
+  for (const PlannerRegret& r : planner_regrets(v)) {
+    std::vector<std::string> row{printable(r.system), r.planner};
+    for (const auto& [name, regime] : regime_names) row.push_back(regret_where(r, regime));
+    row.insert(row.end(), {percent(r.mean.value), range_text(r.mean), percent(r.worst), percent(r.behind_all.value)});
+    table.add(row);
+  }
+  out << "mean regret of each planner, where computation or links bound the step\n" << table.text(colour);
+  out << wrapped(meaning_of_regimes(v), 100, 0) << '\n';
+  if (const std::optional<BestDegrees> best = best_degrees(v))
+    out << wrapped(meaning_of_degrees(*best), 100, 0) << '\n';
+  if (v.cells.size() > most_cells)
+    out << "each choice and all plans: in the result (--output) and on its page (--html)\n";
+}
+
+void write_online(std::ostream& out, const Validation& v, bool colour) {
+  if (v.online.empty()) return;
+  TextTable table({"planner", "strategies of", "at", "regret\n%", "95 %\n%", "second half\n%"});
+  for (const OnlineOutcome& o : v.online)
+    table.add({o.planner, fmt::format("{}, {}", printable(o.system), o.strategies), printable(o.where),
+               percent(o.regret), range_text({o.regret, o.low, o.high}), percent(o.late_regret)});
+  const OnlineOutcome& first = v.online.front();
+  out << "planners that learn, replayed over measured times\n"
+      << table.text(colour)
+      << wrapped(
+             fmt::format("{} replays of {} steps; each is of one of the sizes and takes what one round of the chosen "
+                         "plan took; regret is against the fastest plan at each size.",
+                         first.replays, first.steps),
+             100, 0)
+      << "\n\n";
 }
 
 }  // namespace
 
 Json to_json(const Validation& v) {
-  Json cells = Json::array(), kernels = Json::array();
+  Json cells = Json::array(), kernels = Json::array(), online = Json::array();
+  for (const OnlineOutcome& outcome : v.online) online.push_back(online_json(outcome));
   for (const ValidationCell& cell : v.cells) cells.push_back(cell_json(cell));
   for (const KernelCost& kernel : v.kernels) kernels.push_back(kernel_json(kernel));
   return {{"schema_version", validation_schema_version},
@@ -260,6 +320,7 @@ Json to_json(const Validation& v) {
           {"device", device_json(v.device)},
           {"notes", v.notes},
           {"summary", summary_json(v)},
+          {"online", std::move(online)},
           {"cells", std::move(cells)}};
 }
 
@@ -268,6 +329,7 @@ void write_table(std::ostream& out, const Validation& v, bool colour) {
   write_restores(out, v, colour);
   write_planners(out, v, colour);
   out << '\n';
+  write_online(out, v, colour);
   write_summary(out, v);
   if (!v.notes.empty()) out << "notes\n";
   for (const std::string& note : v.notes) out << wrapped("  - " + printable(note), 100, 4) << '\n';

@@ -9,7 +9,7 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* validation_schema_version = "1.2";
+inline constexpr const char* validation_schema_version = "2.0";
 
 nlohmann::ordered_json to_json(const Validation& validation);
 void write_table(std::ostream& out, const Validation& validation, bool colour);

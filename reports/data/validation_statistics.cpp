@@ -2,6 +2,7 @@
 #include "reports/data/validation_statistics.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -65,15 +66,17 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+enum class Against { System, All };
+
 // `random`, if any, resamples rounds, the same for all plans: what slowed a round slowed all of them.
-double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Random* random) {
+double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Against against, Random* random) {
   std::vector<std::uint64_t> rounds;
   if (random != nullptr)
     for (std::size_t s = 0; s < cell.plans[choice.plan].samples.size(); ++s) rounds.push_back((*random)());
   double best = std::numeric_limits<double>::infinity(), chosen = best;
   for (std::size_t i = 0; i < cell.plans.size(); ++i) {
     const PlanOutcome& plan = cell.plans[i];
-    if (plan.system != choice.system) continue;
+    if (against == Against::System && plan.system != choice.system) continue;
     double time = plan.median.value();
     if (random != nullptr) {
       std::vector<double> samples;
@@ -84,6 +87,47 @@ double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Random
     if (i == choice.plan) chosen = time;
   }
   return chosen / best - 1;
+}
+
+struct Chosen {
+  const ValidationCell* cell = nullptr;
+  const ChoiceOutcome* choice = nullptr;
+};
+
+// The mean of the choices' regrets; the rounds of each cell are resampled by themselves.
+Estimate mean_regret(const std::vector<Chosen>& all, Against against) {
+  const auto mean = [&](Random* random) {
+    double sum = 0;
+    for (const Chosen& c : all) sum += regret_of(*c.cell, *c.choice, against, random);
+    return sum / static_cast<double>(all.size());
+  };
+  Random random(seed);
+  std::vector<double> resampled;
+  for (std::size_t i = 0; i < resamples; ++i) resampled.push_back(mean(&random));
+  return interval(mean(nullptr), std::move(resampled));
+}
+
+PlannerRegret summary_of(const std::vector<Chosen>& all) {
+  const ChoiceOutcome& first = *all.front().choice;
+  PlannerRegret r{first.system, first.planner, mean_regret(all, Against::System), -1, "", all.size(), {}, {}};
+  for (const Chosen& c : all)
+    if (const double here = regret_of(*c.cell, *c.choice, Against::System, nullptr); here > r.worst) {
+      r.worst = here;
+      r.worst_cell = c.cell->name;
+    }
+  for (const auto& [name, regime] : regime_names) {
+    std::vector<Chosen> some = all;
+    std::erase_if(some, [&, of = regime](const Chosen& c) { return regime_of(*c.cell) != of; });
+    if (!some.empty()) r.by_regime.emplace_back(regime, mean_regret(some, Against::System));
+  }
+  r.behind_all = mean_regret(all, Against::All);
+  return r;
+}
+
+int smallest_degree(const Plan& plan) {
+  int smallest = std::min(plan.forward_degree, plan.backward_degree);
+  if (!plan.backward_degrees.empty()) smallest = std::min(plan.forward_degree, std::ranges::min(plan.backward_degrees));
+  return smallest;
 }
 
 int largest_degree(const Plan& plan) {
@@ -154,26 +198,33 @@ std::optional<Repeatability> repeatability(const Validation& validation) {
 Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice) {
   Random random(seed);
   std::vector<double> resampled;
-  for (std::size_t i = 0; i < resamples; ++i) resampled.push_back(regret_of(cell, choice, &random));
-  return interval(regret_of(cell, choice, nullptr), std::move(resampled));
+  for (std::size_t i = 0; i < resamples; ++i) resampled.push_back(regret_of(cell, choice, Against::System, &random));
+  return interval(regret_of(cell, choice, Against::System, nullptr), std::move(resampled));
+}
+
+double links_to_computation(const ValidationCell& cell) {
+  const auto chunks = [](const PlanOutcome& p) { return std::pair(largest_degree(p.plan), p.plan.restore); };
+  const double links = std::ranges::min_element(cell.plans, {}, chunks)->emulated_share;
+  return links / (1 - links);
+}
+
+Regime regime_of(const ValidationCell& cell) {
+  constexpr double clear = 1.5;
+  const double ratio = links_to_computation(cell);
+  return ratio > clear ? Regime::Links : ratio * clear < 1 ? Regime::Computation : Regime::Mixed;
 }
 
 std::vector<PlannerRegret> planner_regrets(const Validation& validation) {
-  std::vector<PlannerRegret> regrets;
+  std::vector<std::vector<Chosen>> all;  // by system and planner
   for (const ValidationCell& cell : validation.cells)
     for (const ChoiceOutcome& choice : cell.choices) {
-      auto of = std::ranges::find_if(
-          regrets, [&](const PlannerRegret& r) { return r.system == choice.system && r.planner == choice.planner; });
-      if (of == regrets.end()) of = regrets.insert(of, {choice.system, choice.planner, 0, -1, "", 0});
-      const double here = regret_of(cell, choice, nullptr);
-      of->mean += here;
-      ++of->cells;
-      if (here > of->worst) {
-        of->worst = here;
-        of->worst_cell = cell.name;
-      }
+      const auto of = std::ranges::find_if(all, [&](const std::vector<Chosen>& some) {
+        return some.front().choice->system == choice.system && some.front().choice->planner == choice.planner;
+      });
+      (of == all.end() ? all.emplace_back() : *of).push_back({&cell, &choice});
     }
-  for (PlannerRegret& r : regrets) r.mean /= static_cast<double>(r.cells);
+  std::vector<PlannerRegret> regrets;
+  for (const std::vector<Chosen>& some : all) regrets.push_back(summary_of(some));
   return regrets;
 }
 
@@ -186,17 +237,36 @@ std::optional<BestDegrees> best_degrees(const Validation& validation) {
       if (auto& of = fastest[plan.system]; of == nullptr || plan.median < of->median) of = &plan;
     best.choices += fastest.size();
     for (const auto& [system, plan] : fastest)
-      if (largest_degree(plan->plan) < best.largest) ++best.smaller;
+      if (largest_degree(plan->plan) < best.largest) {
+        ++best.smaller;
+        if (smallest_degree(plan->plan) > 1) ++best.inside;
+      }
   }
   return best;
 }
 
 std::string meaning_of_degrees(const BestDegrees& best) {
   return fmt::format(
-      "In {} of {} (size, system) the fastest measured plan has another degree than the largest, {}; where it is "
-      "always "
-      "the largest, a regret of 0 means nothing.",
-      best.smaller, best.choices, best.largest);
+      "In {} of {} (size, system) the fastest measured plan has another degree than the largest, {}, and in {} of them "
+      "one inside the range; where it is always at one end, a regret of 0 means nothing.",
+      best.smaller, best.choices, best.largest, best.inside);
+}
+
+std::string meaning_of_regimes(const Validation& validation) {
+  std::vector<std::string> cells;
+  for (const ValidationCell& cell : validation.cells)
+    cells.push_back(fmt::format("{:.2g}", links_to_computation(cell)));
+  return fmt::format(
+      "Links are busy for {} times as long as computation, size by size; within 1.5 both ways it is mixed. A planner's "
+      "regret is against the fastest measured plan of its system; the last column has it against all measured plans, "
+      "which do the same work.",
+      fmt::join(cells, ", "));
+}
+
+std::string regret_where(const PlannerRegret& regret, Regime regime) {
+  for (const auto& [of, mean] : regret.by_regime)
+    if (of == regime) return fmt::format("{:.2f}", 100 * mean.value);
+  return "-";
 }
 
 WorstPlan worst_plan(const Validation& validation) {

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "models/base/names.hpp"
 #include "models/results/validation.hpp"
 
 namespace dovetail::reports {
@@ -39,23 +41,39 @@ std::optional<Repeatability> repeatability(const Validation& validation);
 // resampled rounds. The best is chosen anew in every resample, so that a tie has no regret but an interval.
 Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice);
 
+// What bounds the steps of a cell: links if they are busy for more than 1.5 times as long as computation in the
+// measured plan of the fewest chunks, computation if it is the other way round.
+enum class Regime { Computation, Mixed, Links };
+inline constexpr Names<Regime, 3> regime_names{
+    {{"computation", Regime::Computation}, {"mixed", Regime::Mixed}, {"links", Regime::Links}}};
+double links_to_computation(const ValidationCell& cell);
+Regime regime_of(const ValidationCell& cell);
+
+// Means over cells, with the intervals that resampled rounds give. A cell has one choice of a planner for a system.
 struct PlannerRegret {
   std::string system, planner;
-  double mean = 0, worst = 0;  // over cells
+  Estimate mean;
+  double worst = 0;
   std::string worst_cell;
   std::size_t cells = 0;
+  std::vector<std::pair<Regime, Estimate>> by_regime;  // those that cells have, in the order of Regime
+  Estimate behind_all;  // against the fastest measured plan of any system: what the system cannot do counts too
 };
 std::vector<PlannerRegret> planner_regrets(const Validation& validation);
 
-// In how many cells and systems the fastest measured plan has the largest degree offered in neither pass. If that is
-// never so, always taking the largest has no regret either.
+// In how many cells and systems the fastest measured plan has the largest degree offered in neither pass, and in how
+// many it has neither the largest nor one chunk in some pass. If that is never so, always taking an end of the range
+// has no regret either.
 struct BestDegrees {
   int largest = 0;
-  std::size_t choices = 0, smaller = 0;
+  std::size_t choices = 0, smaller = 0, inside = 0;
 };
 // None: the largest degree is not known.
 std::optional<BestDegrees> best_degrees(const Validation& validation);
 std::string meaning_of_degrees(const BestDegrees& best);  // a sentence
+std::string meaning_of_regimes(const Validation& validation);
+// "1.23", of the cells of a regime; "-": there are none.
+std::string regret_where(const PlannerRegret& regret, Regime regime);
 
 // The plan whose prediction is furthest off, and its cell. Throws InternalError without plans.
 struct WorstPlan {

@@ -150,6 +150,34 @@ void write_regrets(std::ostream& out, const Validation& v) {
   out << "</section>\n";
 }
 
+void write_planners(std::ostream& out, const Validation& v) {
+  out << "<section><h2>Mean regret of each planner</h2><div class=\"scroll\"><table>\n";
+  write_row(out, "th",
+            {"System", "Planner", "Bound by computation", "Mixed", "Bound by links", "All", "95 %", "Worst",
+             "Behind all systems"});
+  for (const PlannerRegret& r : planner_regrets(v)) {
+    std::vector<std::string> row{escaped(r.system), r.planner};
+    for (const auto& [name, regime] : regime_names) row.push_back(regret_where(r, regime));
+    row.insert(row.end(), {fmt::format("{:.2f} %", 100 * r.mean.value),
+                           fmt::format("{:.2f} - {:.2f} %", 100 * r.mean.low, 100 * r.mean.high),
+                           fmt::format("{:.2f} %", 100 * r.worst), fmt::format("{:.2f} %", 100 * r.behind_all.value)});
+    write_row(out, "td", row);
+  }
+  out << fmt::format("</table></div>\n<p class=\"hint\">{}</p></section>\n", meaning_of_regimes(v));
+}
+
+void write_online(std::ostream& out, const Validation& v) {
+  if (v.online.empty()) return;
+  out << "<section><h2>Planners that learn, replayed over measured times</h2><div class=\"scroll\"><table>\n";
+  write_row(out, "th", {"Planner", "System", "Strategies", "At", "Regret", "95 % of replays", "Second half"});
+  for (const OnlineOutcome& o : v.online)
+    write_row(out, "td",
+              {o.planner, escaped(o.system), fmt::format("{}", o.strategies), escaped(o.where),
+               fmt::format("{:.2f} %", 100 * o.regret), fmt::format("{:.2f} - {:.2f} %", 100 * o.low, 100 * o.high),
+               fmt::format("{:.2f} %", 100 * o.late_regret)});
+  out << "</table></div></section>\n";
+}
+
 std::string difference_text(const PlanOutcome& plan) {
   const OpTimes* const op = largest_difference(plan);
   if (op == nullptr) return "-";
@@ -201,6 +229,8 @@ void write_html(std::ostream& out, const Validation& v) {
               : "Costs of kernels were fitted to other sizes than these; links are held to their modelled times.")
       << "</p></section>\n";
   write_goals(out, v);
+  write_planners(out, v);
+  write_online(out, v);
   write_regrets(out, v);
   write_restores(out, v);
   write_plans(out, v);

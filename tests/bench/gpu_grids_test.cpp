@@ -8,6 +8,7 @@
 
 #include "bench/validate/considered_plans.hpp"
 #include "bench/validate/grid_device.hpp"
+#include "bench/validate/size_names.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -27,13 +28,12 @@ Predicted predicted(const std::string& name) {
   FilesRead files;
   std::vector<std::string> notes;
   Predicted p{load_validation_grid(name, files), {}, {}};
-  const Experiment full = load_experiment(p.grid.request, files, notes);
   const ValidationSettings settings;
   Measurements measurements;
-  const GridDevice device(p.grid, settings, full, {}, measurements);
+  const GridDevice device(p.grid, settings, {}, files, measurements);
   for (const GridSize& size : p.grid.predict) {
     p.experiments.push_back(device.experiment_of(size, {}));
-    p.cells.push_back(considered_plans(p.grid, size_name(size), p.experiments.back(), notes));
+    p.cells.push_back(considered_plans(p.grid, size, size_name(size), p.experiments.back(), notes));
   }
   return p;
 }

@@ -84,6 +84,38 @@ TEST_CASE("Names in a grid of sizes to validate") {
   CHECK(refusal(cluster, model, "\"systems\": [\"mpipemoe\"], \"strategies\": true") == "accepted");
   CHECK_THAT(refusal(cluster, model, "\"systems\": [\"tutel\"], \"strategies\": true"),
              StartsWith("v.json:2:84: /strategies: true, but no system restores what it does not keep"));
+  CHECK(refusal(cluster, model, "\"systems\": [{\"name\": \"ampipe\", \"planners\": [\"exhaustive\"]}]") == "accepted");
+  CHECK_THAT(refusal(cluster, model, "\"systems\": [{\"name\": \"ampipe\", \"planners\": [\"p\"]}]"),
+             Contains("/systems/0/planners/0: no planner \"p\""));
+  const std::string online = "\"systems\": [\"tutel\"], \"online\": [{\"planner\": ";
+  CHECK(refusal(cluster, model, online + "\"tutel_search\", \"system\": \"tutel\"}]") == "accepted");
+  CHECK_THAT(refusal(cluster, model, online + "\"exhaustive\", \"system\": \"tutel\"}]"),
+             Contains("/online/0/planner: \"exhaustive\", expected one of bucketed_search"));
+  CHECK_THAT(refusal(cluster, model, online + "\"tutel_search\", \"system\": \"fsmoe\"}]"),
+             Contains("/online/0/system: \"fsmoe\", expected one of the grid's systems"));
+  CHECK_THAT(refusal(cluster, model, "\"systems\": [\"tutel\"], \"one_rank\": true"),
+             Contains("/one_rank: true, expected real kernels on the host"));
+}
+
+TEST_CASE("What a size of a grid says of itself alone") {
+  const test::TemporaryFolder folder;
+  const auto refusal = [&](const std::string& more) {
+    folder.write(
+        "v.json",
+        "{\"name\": \"v\", \"cluster\": \"fsmoe-testbed-b\", \"model\": \"mixtral-8x7b\", \"kernels\": "
+        "\"held\", \"ranks\": 2, \"degrees\": [1], \"systems\": [\"tutel\"],\n\"predict\": [{\"tokens\": 64, " +
+            more + "}]}");
+    FilesRead files;
+    return refusal_of([&] { load_validation_grid("v.json", files); });
+  };
+  CHECK(refusal("\"systems\": [\"tutel\"], \"parallelism\": {\"ep\": 2}, \"set\": [\"workload.top_k=1\"]") ==
+        "accepted");
+  CHECK_THAT(refusal("\"systems\": [\"fsmoe\"]"),
+             StartsWith("v.json:2:40: /predict/0/systems/0: \"fsmoe\", expected one of the grid's systems"));
+  CHECK_THAT(refusal("\"set\": [\"plan.order=alternate\"]"),
+             StartsWith("v.json:2:36: /predict/0/set/0: \"plan.order=alternate\", expected a setting of the workload"));
+  CHECK_THAT(refusal("\"set\": [\"workload.kapacity=1\"]"),
+             StartsWith("v.json:2:35: /predict/0/set: --set workload.kapacity=1: unknown key"));
 }
 
 TEST_CASE("A planner that a system's file names") {

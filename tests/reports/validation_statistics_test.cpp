@@ -77,10 +77,35 @@ TEST_CASE("Regrets of a planner are summed up over cells") {
   v.cells.push_back({"two", {outcome("a", 1, {1, 1, 1}), outcome("a", 2, {2, 2, 2})}, {{"a", "p", 0}}});
   const std::vector<PlannerRegret> regrets = planner_regrets(v);
   REQUIRE(regrets.size() == 1);
-  CHECK(regrets[0].mean == Approx(.05));  // .1 and 0
+  CHECK(regrets[0].mean.value == Approx(.05));  // .1 and 0
+  CHECK(regrets[0].mean.low == Approx(.05));    // rounds do not differ
+  CHECK(regrets[0].behind_all.value == Approx(.05));
   CHECK(regrets[0].worst == Approx(.1));
   CHECK(regrets[0].worst_cell == "one");
   CHECK(regrets[0].cells == 2);
+}
+
+TEST_CASE("A planner is also judged against other systems, and where computation or links bound the step") {
+  Validation v;
+  v.cells.push_back({"one", {outcome("a", 1, {1.1, 1.1, 1.1}), outcome("b", 2, {1, 1, 1})}, {{"a", "p", 0}}});
+  v.cells.push_back(v.cells[0]);
+  v.cells[0].plans[0].emulated_share = .7;  // 7 of 3 is more than 1.5
+  v.cells[1].plans[0].emulated_share = .5;
+  v.cells[1].plans[1].emulated_share = .1;  // has more chunks, so that it does not count
+  v.cells[1].plans[1].plan.forward_degree = 2;
+  CHECK(links_to_computation(v.cells[0]) == Approx(7.0 / 3));
+  CHECK(regime_of(v.cells[0]) == Regime::Links);
+  CHECK(regime_of(v.cells[1]) == Regime::Mixed);
+  const std::vector<PlannerRegret> regrets = planner_regrets(v);
+  REQUIRE(regrets.size() == 1);
+  CHECK(regrets[0].mean.value == 0);  // the only plan of its system
+  CHECK(regrets[0].behind_all.value == Approx(.1));
+  REQUIRE(regrets[0].by_regime.size() == 2);
+  CHECK(regrets[0].by_regime[0].first == Regime::Mixed);
+  CHECK(regret_where(regrets[0], Regime::Links) == "0.00");
+  CHECK(regret_where(regrets[0], Regime::Computation) == "-");
+  v.cells[1].plans[0].emulated_share = .3;
+  CHECK(regime_of(v.cells[1]) == Regime::Computation);
 }
 
 TEST_CASE("A validation as JSON keeps to its schema; table and page say how far off it is") {
@@ -138,6 +163,10 @@ TEST_CASE("Predictions without a fit have an error of their own, and best degree
   CHECK(best_degrees(v)->smaller == 1);
   plans[2].plan.backward_degrees = {2};  // in place of the single one
   CHECK(best_degrees(v)->smaller == 2);
+  CHECK(best_degrees(v)->inside == 0);  // one pass of a, and one of b, has one chunk
+  plans[0].plan.backward_degree = 3;
+  CHECK(best_degrees(v)->inside == 1);
+  v.online = {{"bucketed_search", "a", "links x 4", 2, 3, 100, 10, .1, .05, .2, .01}};
   const nlohmann::ordered_json json = to_json(v);
   CHECK_NOTHROW(validate(JsonFile::parse(json.dump(), "v"), load_schema("validation")));
   CHECK(json["cells"][0]["plans"][0]["predicted_unfitted_s"] == 1.2);
