@@ -17,7 +17,7 @@ REHEARSED = [
     (2, "shapes,schedule,asked", False),
     (3, "validate", True),
     (4, "validate", True),
-    (6, "restore-s4", False),
+    (6, "restore-8-s1-4096,chunks-8-4096,encoding-dense-1024,layout-rank_major-1024,gate-x_moe,restore-keep", False),
     (7, "tutel", False),
 ]
 SECONDS = 45  # of a mission that may go on
