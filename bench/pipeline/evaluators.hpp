@@ -29,7 +29,7 @@ planners::Evaluator make_evaluator(const std::string& name, const Experiment& ex
 Seconds measured_step(const Experiment& experiment, const Plan& plan, exec::RunDevice device,
                       const EvaluatorSettings& settings = {});
 
-// Of host and cuda, then as the entry of its backend says.
+// host and cuda measure; all else is as the entry of its backend says.
 struct EvaluatorTraits {
   ResultKind kind = ResultKind::Measured;
   bool planners_model = false;
@@ -43,7 +43,7 @@ std::vector<std::string> evaluator_names();
 // The device that really runs plans, by its name among evaluators. Throws DeviceError for one that this build lacks.
 exec::RunDevice device_that_runs(const std::string& name);
 
-// What is real of times that this device measures, as a note for results.
+// A note for results: which part of times that this device measures is real.
 std::string describe_measured_times(exec::RunDevice device);
 
 }  // namespace dovetail::bench

@@ -25,7 +25,8 @@ struct MissionResults {
   std::map<std::string, MissionStep> steps;  // by the name of the part
 };
 
-// Those of all devices and revisions, in alphabetical order of their files. Throws InputError for files of another form.
+// Results of all devices and revisions, in alphabetical order of their files. Throws InputError for files of another
+// form.
 std::vector<MissionResults> read_mission_results(int mission, FilesRead& files);
 
 // The quantity that a row of /settled_by names: a ratio of two parts, an order, the faster of some, whether orders are

@@ -183,7 +183,7 @@ std::vector<std::string> describe_measured(const ReproducedValue& value) {
   std::vector<std::string> lines;
   for (const MeasuredValue& m : value.measured) {
     const std::string late = m.overruns == 0 ? "" : fmt::format(", {} exchanges outlasted their times", m.overruns);
-    lines.push_back(fmt::format("measured on {}, links held: {}{}, {}{}", m.by.device, cell(m.value),
+    lines.push_back(fmt::format("measured on {}, links held: {}{} ({}{})", m.by.device, cell(m.value),
                                 value.unit.empty() ? "" : " " + value.unit, m.what, late));
   }
   return lines;

@@ -23,7 +23,7 @@ struct ReproducedCells {
   std::string published, ours, error, allowed;
 };
 ReproducedCells cells_of(const ReproducedValue& value);
-// What GPUs have measured of a row, a line for each: "measured on H100, links held: 11.2, both products".
+// A line for each GPU that has measured a row: "measured on H100, links held: 11.2 (both products)".
 std::vector<std::string> describe_measured(const ReproducedValue& value);
 // The rows that one GPU can settle, whether it has, and what that says. Empty: none.
 std::vector<std::string> describe_settled(const ReproducedTable& table);

@@ -84,8 +84,9 @@ TEST_CASE("What a mission's steps say of a row: ratios, orders, groups, sizes") 
   const auto from = [&](int number) {
     return measured({{"first",
                       {{"at_least", number},
-                       {"of", {{{"at", 20}, {"parts", {{"8", "b"}, {"1", "d"}}}},
-                               {{"at", 10}, {"parts", {{"1", "a"}, {"8", "b"}}}}}}}}},
+                       {"of",
+                        {{{"at", 20}, {"parts", {{"8", "b"}, {"1", "d"}}}},
+                         {{"at", 10}, {"parts", {{"1", "a"}, {"8", "b"}}}}}}}}},
                     results)
         ->value;
   };
@@ -99,8 +100,8 @@ TEST_CASE("A table shows what one GPU measured beside ours, and counts none of i
   const ReproducedTable before = reproduce_table("tutel-layout", files);
   REQUIRE(before.settled_by);
   CHECK((before.settled_by->mission == 6 && before.settled_by->rows == 1 && before.settled_by->results.empty()));
-  CHECK_THAT(reports::describe_settled(before).front(), Contains("one GPU can settle 1 of these rows") &&
-                                                            Contains("not yet measured"));
+  CHECK_THAT(reports::describe_settled(before).front(),
+             Contains("one GPU can settle 1 of these rows") && Contains("not yet measured"));
   Reproduction reproduction;
   {
     test::LentData data("validation/none.json");
@@ -135,7 +136,7 @@ TEST_CASE("A table shows what one GPU measured beside ours, and counts none of i
 TEST_CASE("A table cannot name a row that it does not have") {
   FilesRead files;
   ReproducedTable table;
-  const JsonFile file = JsonFile::parse(
-      R"({"mission": 6, "rows": [{"value": "none", "what": "w", "ratio": ["a", "b"]}]})", "settled");
+  const JsonFile file =
+      JsonFile::parse(R"({"mission": 6, "rows": [{"value": "none", "what": "w", "ratio": ["a", "b"]}]})", "settled");
   CHECK_THROWS_WITH(settle(JsonReader(file), table, files), Contains("\"none\", expected the name of a value"));
 }
