@@ -288,6 +288,7 @@ USAGE = [
     Case("nccl-tests and ranks", "calibrate --nccl-tests x.txt --base dgx-h100 --ranks 4", r"nothing is measured here"),
     Case("unknown base", "calibrate --nccl-tests x.txt --base dgx-h10", r'unknown calibration "dgx-h10", did you mean "dgx-h100"'),
     Case("odd ranks", f"run {SHIPPED} --system tutel --ranks 3", r"3 ranks, expected a multiple of 2"),
+    Case("ranks that do not fill their nodes", f"run {SHIPPED} --system tutel --ranks 6 --rank-nodes 4", r"6 ranks, expected a multiple of 4: they stand for 4 nodes"),
     Case("no ranks", f"run {SHIPPED} --system tutel --ranks 0", r'--ranks "0": expected a whole number from 2'),
     Case("unknown device", f"run {SHIPPED} --system tutel --device hosts", r'--device "hosts": unknown, did you mean "host"'),
     Case("heads that do not fit", f"run {SHIPPED} --system tutel --ranks 4 --tokens 0", r'--tokens "0"'),
