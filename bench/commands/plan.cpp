@@ -54,6 +54,10 @@ constexpr auto plan_examples = R"(Examples:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
 
+  The same online, each plan on a GPU that stands for one rank; its exchanges take their modelled times:
+    dovetail plan --online --trace capacity-levels --evaluator cuda --cluster dgx-h100 --model mixtral-8x7b \
+      --ranks 8 --tokens 8192 --hidden 4096 --expert-hidden 14336 --head-size 128
+
   A whole model in two pipeline stages on GPUs with less memory, planned by the unified planner:
     dovetail plan --cluster dgx-h100 --model qwen3-30b-a3b --nodes 2 --system dovetail --set parallelism.pp=2 \
       --set cluster.device.memory="72 GiB"
@@ -145,21 +149,20 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   stop_after(options.timeout);
   OnlineOptions online = options.online;
   if (online.online && options.really_run())
-    online.really_run = {options.scale, Seconds(options.measure_time)};
+    online.really_run = {options.evaluator, options.scale, Seconds(options.measure_time)};
   else if (online.online && !options.planners_model())
-    throw InputError(fmt::format("--evaluator {}: with --online times come from --backend, or from --evaluator host",
-                                 options.evaluator));
+    throw InputError(
+        fmt::format("--evaluator {}: with --online times come from --backend, or from --evaluator host or cuda",
+                    options.evaluator));
   check_online(online, options);
   if (online.online) return plan_online(options, online, options.planner, options.save, command_line);
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   if (!options.planner.empty()) planners::find_planner(options.planner);
   Question question = load_question(options);
   if (options.really_run()) {
-    scale_down(question, options.scale, options.seed);
-    question.notes.push_back(
-        "planners chose by measured times: every plan they asked for really ran, links and kernels held to their "
-        "modelled "
-        "times");
+    const exec::RunDevice device = device_that_runs(options.evaluator);
+    scale_down(question, options.scale, options.seed, device == exec::RunDevice::Cuda);
+    question.notes.push_back(describe_measured_times(device));
   }
   if (!options.planner.empty())
     for (Candidate& candidate : question.candidates) candidate.system.planner.name = options.planner;
@@ -194,16 +197,16 @@ Action declare_plan(CLI::App& app) {
            options->planner);
   add_flag(app, {"--knobs", "", "only list the knobs of plans, with their values and what they mean", "Schedules"},
            options->knobs);
-  add_text(
-      app,
-      {"--evaluator", "NAME",
-       fmt::format("how planners find out how long a plan takes: {}; host really runs scaled-down plans [analytic]",
-                   fmt::join(evaluator_names(), ", ")),
-       "Schedules"},
-      options->evaluator);
+  add_text(app,
+           {"--evaluator", "NAME",
+            fmt::format("how planners find out how long a plan takes: {}; host and cuda really run scaled-down plans, "
+                        "cuda on one GPU, which stands for one rank [analytic]",
+                        fmt::join(evaluator_names(), ", ")),
+            "Schedules"},
+           options->evaluator);
   add_backend_option(app, *options);
   add_draws_option(app, *options);
-  constexpr auto group = "With --evaluator host";
+  constexpr auto group = "With --evaluator host or cuda";
   add_scale_options(app, group, options->scale);
   add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan [1]", group}, options->measure_time,
              .01, 1e6);

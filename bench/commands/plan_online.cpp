@@ -103,13 +103,16 @@ class OnlinePlan {
     Options asked = options;
     if (asked.systems.empty() && asked.plans.empty()) asked.systems = {default_system};
     question_ = load_question(asked);
-    if (online.really_run) scale_down(question_, online.really_run->scale, options.seed);
+    if (!online.really_run) return;
+    const exec::RunDevice device = device_that_runs(online.really_run->by);
+    scale_down(question_, online.really_run->scale, options.seed, device == exec::RunDevice::Cuda);
+    question_.notes.push_back(describe_measured_times(device));
   }
 
   Exit over_trace(const std::vector<std::string>& command_line) {
     const std::vector<Experiment> at = along(question_.experiment, options_.trace, question_.files);
     require_own_files("");
-    const std::string times_from = online_.really_run ? host_evaluator : options_.backend;
+    const std::string times_from = online_.really_run ? online_.really_run->by : options_.backend;
     EvaluatorSettings settings;
     settings.seed = static_cast<std::uint64_t>(options_.seed);
     settings.platform = options_.platform;
@@ -298,7 +301,8 @@ void check_online(const OnlineOptions& online, const Options& options) {
                            : "--online: expected --trace FILE, or --step and --report with --state FILE");
   if (steps && online.state.empty())
     throw InputError("--step and --report: add --state FILE, which is kept between steps");
-  if (steps && online.really_run) throw InputError("--evaluator host goes with --trace, not with --step");
+  if (steps && online.really_run)
+    throw InputError(fmt::format("--evaluator {} goes with --trace, not with --step", online.really_run->by));
   if (steps && (online.noise > 0 || !options.html.empty()))
     throw InputError("--noise and --html go with --trace, not with --step");
 }

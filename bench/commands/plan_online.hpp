@@ -13,6 +13,7 @@ namespace dovetail::bench {
 
 // Times of a trace's steps are measured, with the experiment scaled down.
 struct StepsReallyRun {
+  std::string by;  // host or cuda
   exec::HostScale scale;
   Seconds measure_time;  // of a strategy at one size
 };

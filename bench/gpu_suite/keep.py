@@ -12,9 +12,10 @@ from records import Refused, write_whole
 # Files of the work folder that belong to a mission, beside its parts.
 RESULTS = {1: ("probes.csv", "time-degree-*.json"), 2: ("drawn.csv", "points.csv", "baselines.json", "calibration.json"),
            3: ("validation.json",), 4: ("memory.json",), 5: ("torch-*.json", "time-bare-*.json"),
-           6: ("time-encoding-*.json", "time-layout-*.json", "time-restore-*.json", "time-all-to-all-*.json", "time-tutel-degree-*.json"),
+           6: ("time-restore-*.json", "time-chunks-*.json", "time-encoding-*.json", "time-layout-*.json", "time-gate-*.json",
+               "time-all-to-all-*.json", "time-tutel-degree-*.json"),
            7: ("ranks-*.json",), 8: ("ncu.csv",)}  # fmt: skip
-OF_A_RUN = ("kind", "system", "makespan_s", "ci95_s", "peak_bytes", "run")
+OF_A_RUN = ("kind", "system", "makespan_s", "ci95_s", "peak_bytes", "critical_path", "run")
 
 
 def slug(text):
@@ -28,7 +29,7 @@ def short_name(device):
 
 
 def content(name, text):
-    """Rows of a CSV file; of a run its times alone; other JSON as it is."""
+    """Rows of a CSV file; of a run its times, also of the ops that it waits for; other JSON as it is."""
     if name.endswith(".csv"):
         return list(csv.DictReader(io.StringIO(text)))
     data = json.loads(text)

@@ -102,14 +102,19 @@ def degree(count):
     return ["--set", f"plan.forward_degree={count}", "--set", f"plan.backward_degree={count}"]
 
 
-def step(name, system, tokens, *options, seconds=7, measure=2):
-    """One GPU as one rank of eight; exchanges are held."""
+def held(name, question, *options, seconds, measure):
+    """One GPU as one rank, with exchanges held to their modelled times."""
     def command(s, _):
-        return s.dovetail("run", "--device", "cuda", "--emulate-links", "--no-check", *CLUSTER, "--system", system, *BARE, *sizes(tokens),
-                          "--measure-time", measure, "-q", "-o", s.work / f"time-{name}.json",
+        return s.dovetail("run", "--device", "cuda", "--emulate-links", "--no-check", *question, "--measure-time", measure, "-q",
+                          "-o", s.work / f"time-{name}.json",
                           *(option.format(work=s.work) if isinstance(option, str) else option for option in options))  # fmt: skip
 
     return Part(name, seconds, 60, command, served=True, kept=NOT_VALID)
+
+
+def step(name, system, tokens, *options, seconds=7, measure=2):
+    """One rank of eight."""
+    return held(name, [*CLUSTER, "--system", system, *BARE, *sizes(tokens)], *options, seconds=seconds, measure=measure)
 
 
 def calibrate(*options):

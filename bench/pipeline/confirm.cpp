@@ -79,10 +79,7 @@ Confirm confirmer(const Experiment& experiment, const std::string& by, const Eva
     make_backend(by);  // or else none of the plans is confirmed
     return simulated(experiment, by, settings);
   }
-  exec::RunRequest request;
-  if (on_gpu(by)) request.device = exec::RunDevice::Cuda;
-  exec::require_parts(request, exec::parts_of_this_build());
-  return executed(experiment, request.device, settings);
+  return executed(experiment, device_that_runs(by), settings);
 }
 
 }  // namespace

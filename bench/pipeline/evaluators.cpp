@@ -32,9 +32,9 @@ class Memory {
   std::vector<std::pair<Plan, Seconds>> times_;
 };
 
-planners::Evaluator on_host(const Experiment& experiment, const EvaluatorSettings& settings) {
-  const auto measure = [&experiment, settings](const Plan& plan) {
-    return measured_step(experiment, plan, exec::RunDevice::Host, settings);
+planners::Evaluator measuring(const Experiment& experiment, exec::RunDevice device, const EvaluatorSettings& settings) {
+  const auto measure = [&experiment, device, settings](const Plan& plan) {
+    return measured_step(experiment, plan, device, settings);
   };
   return [measure, memory = std::make_shared<Memory>()](const Plan& plan) { return memory->time_of(plan, measure); };
 }
@@ -64,7 +64,7 @@ Seconds measured_step(const Experiment& experiment, const Plan& plan, exec::RunD
 planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
                                    const EvaluatorSettings& settings) {
   const EvaluatorTraits traits = evaluator_traits(name);
-  if (traits.kind == ResultKind::Measured) return on_host(experiment, settings);
+  if (traits.kind == ResultKind::Measured) return measuring(experiment, device_that_runs(name), settings);
   if (traits.planners_model) return planners::analytic_evaluator(experiment);
   return [&experiment, backend = std::shared_ptr<Backend>(make_backend(name, settings.platform))](const Plan& plan) {
     const PricedSchedule priced = price_plan(experiment, plan);
@@ -82,8 +82,23 @@ EvaluatorTraits evaluator_traits(const std::string& name) {
 std::vector<std::string> evaluator_names() {
   std::vector<std::string> names;
   for (const BackendEntry& backend : backends()) names.emplace_back(backend.name);
-  names.emplace_back(host_evaluator);
+  for (const auto& [name, device] : exec::run_device_names) names.emplace_back(name);
   return names;
+}
+
+exec::RunDevice device_that_runs(const std::string& name) {
+  exec::RunRequest request;
+  if (name == name_in(exec::run_device_names, exec::RunDevice::Cuda)) request.device = exec::RunDevice::Cuda;
+  exec::require_parts(request, exec::parts_of_this_build());
+  return request.device;
+}
+
+std::string describe_measured_times(exec::RunDevice device) {
+  return device == exec::RunDevice::Host
+             ? "planners chose by measured times: every plan they asked for really ran, links and kernels held to "
+               "their modelled times"
+             : "planners chose by measured times: every plan they asked for really ran on one GPU, which stands for "
+               "one rank; its kernels and copies are real, links are held to their modelled times";
 }
 
 }  // namespace dovetail::bench

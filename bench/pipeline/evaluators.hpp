@@ -17,10 +17,9 @@ struct EvaluatorSettings {
   std::string platform{};   // a SimGrid platform file, for the backend that takes one
 };
 
-// A backend: the makespan on it. host: each plan really runs, as ranks of this process with
-// links and kernels held to their modelled times; its median step, in modelled time. A plan asked for twice runs once.
-// `experiment` must outlive the evaluator. Throws InputError for an unknown name, DeviceError for a backend that this
-// build lacks.
+// A backend: the makespan on it. host, cuda: the plan's measured_step on this machine. A plan asked for twice runs
+// once. `experiment` must outlive the evaluator. Throws InputError for an unknown name, DeviceError for a backend that
+// this build lacks.
 planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
                                    const EvaluatorSettings& settings = {});
 
@@ -30,16 +29,21 @@ planners::Evaluator make_evaluator(const std::string& name, const Experiment& ex
 Seconds measured_step(const Experiment& experiment, const Plan& plan, exec::RunDevice device,
                       const EvaluatorSettings& settings = {});
 
-// "host", then as the entry of its backend says.
+// host and cuda measure; all else is as the entry of its backend says.
 struct EvaluatorTraits {
   ResultKind kind = ResultKind::Measured;
   bool planners_model = false;
 };
-inline constexpr const char* host_evaluator = "host";
 
 // Throws InputError for an unknown name.
 EvaluatorTraits evaluator_traits(const std::string& name);
 
 std::vector<std::string> evaluator_names();
+
+// The device that really runs plans, by its name among evaluators. Throws DeviceError for one that this build lacks.
+exec::RunDevice device_that_runs(const std::string& name);
+
+// A note for results: which part of times that this device measures is real.
+std::string describe_measured_times(exec::RunDevice device);
 
 }  // namespace dovetail::bench

@@ -22,6 +22,10 @@ void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale)
                "[4]",
                group},
               scale.ranks, 2, 1024);
+  add_integer(
+      app,
+      {"--rank-nodes", "COUNT", "nodes that the ranks stand for, in each pipeline stage; it divides them [2]", group},
+      scale.nodes, 1, 1024);
   add_integer(app, {"--layers", "COUNT", "number of layers [1]", group}, scale.layers, 1, 1000);
   add_integer(app, {"--experts", "COUNT", "experts in each layer [as many as ranks]", group}, scale.experts, 1, most);
   add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, scale.hidden, 1, most);
@@ -46,11 +50,11 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
   exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(seed));
   const Experiment& e = question.experiment;
   question.notes.push_back(fmt::format(
-      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {}, "
+      "scaled down to this machine and planned again: {} ranks stand for {} node{} x {} GPUs, {} layer{}, {}, "
       "hidden {} and {}, {} attention heads of {}, {} tokens per rank",
-      scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
-      e.model.dense() ? "no experts" : fmt::format("{} experts", e.model.experts), e.model.hidden,
-      e.model.dense() ? e.model.dense_hidden : e.model.expert_hidden, e.model.attention.heads,
+      scale.ranks, e.cluster.nodes, e.cluster.nodes == 1 ? "" : "s", e.cluster.gpus_per_node, e.workload.layers,
+      e.workload.layers == 1 ? "" : "s", e.model.dense() ? "no experts" : fmt::format("{} experts", e.model.experts),
+      e.model.hidden, e.model.dense() ? e.model.dense_hidden : e.model.expert_hidden, e.model.attention.heads,
       e.model.attention.head_size, scale.tokens_per_rank));
   const auto of_groups = [](const std::string& set) { return set.starts_with("parallelism."); };
   if (std::ranges::any_of(question.request.set, of_groups))

@@ -8,7 +8,8 @@
 
 namespace dovetail::bench {
 
-// --ranks, --layers, --experts, --hidden, --expert-hidden, --head-size, --tokens, under the heading `group`.
+// --ranks, --rank-nodes, --layers, --experts, --hidden, --expert-hidden, --head-size, --tokens, under the heading
+// `group`.
 void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale);
 
 // The question in the size of this machine, with notes of its own. Hosts compute in fp32; GPUs in the question's format

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bench/reproduce/mission_results.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
 
@@ -103,7 +104,9 @@ void set_in_experiments(nlohmann::json& settings, const nlohmann::json& options)
 }  // namespace
 
 PublishedTable::PublishedTable(const std::string& id, FilesRead& files)
-    : file_(open_input(published_input, id, {}, files)), table_(read_table(JsonReader(file_))) {}
+    : file_(open_input(published_input, id, {}, files)), table_(read_table(JsonReader(file_))) {
+  if (const auto settled_by = JsonReader(file_).find("settled_by")) settle(*settled_by, table_, files);
+}
 
 JsonFile PublishedTable::settings_without(const std::string& constant) const {
   nlohmann::json settings = this->settings().value();

@@ -36,6 +36,7 @@ constexpr std::array entries{
     Entry{"tutel-layout", tutel_layout},
     Entry{"tutel-fig22", tutel_fig22},
     Entry{"tutel-fig23", tutel_fig23},
+    Entry{"tutel-fig24", tutel_fig24},
     Entry{"mpipemoe-fig2", mpipemoe_fig2},
     Entry{"mpipemoe-fig3", mpipemoe_fig3},
     Entry{"mpipemoe-memory", mpipemoe_memory},

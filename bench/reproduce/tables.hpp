@@ -36,6 +36,7 @@ Recomputed tutel_2dh(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_layout(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_fig22(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_fig24(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_fig2(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_fig3(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_memory(const JsonReader& settings, FilesRead& files);

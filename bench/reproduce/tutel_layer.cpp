@@ -69,6 +69,35 @@ Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files) {
   return result;
 }
 
+namespace {
+
+Seconds encode_and_decode(const Experiment& e, Plan plan, Encoding encoding) {
+  plan.encoding = encoding;
+  const PricedSchedule priced = price_moe(e, plan);
+  Seconds time(0);
+  for (const OpId i : priced.duration.ids()) {
+    const OpKind kind = priced.schedule->ops[i].kind;
+    if (kind == OpKind::Encode || kind == OpKind::Decode) time += priced.duration[i];
+  }
+  return time;
+}
+
+}  // namespace
+
+Recomputed tutel_fig24(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  const System fairseq = load_system("fairseq", files);
+  Recomputed result;
+  for (int tokens : read_integer_axis(settings.at("tokens"))) {
+    LayerSizes sizes;
+    sizes.tokens = tokens;
+    const Experiment e = moe_layer(base, read_sizes(settings.at("layer"), sizes));
+    result.values[fmt::format("{} tokens: dense over sparse", tokens)] =
+        encode_and_decode(e, fairseq.plan, Encoding::Dense) / encode_and_decode(e, fairseq.plan, Encoding::Sparse);
+  }
+  return result;
+}
+
 Recomputed tutel_layout(const JsonReader& settings, FilesRead& files) {
   const Experiment e = moe_layer(read_experiment(settings.at("experiment"), files), read_sizes(settings.at("layer")));
   const double apart = milliseconds(one_gemm(e, Layout::RankMajor)),

@@ -56,6 +56,30 @@ enum class Verdict { Pass, Miss, Shown };
 inline constexpr std::array<std::pair<std::string_view, Verdict>, 3> verdict_names{
     {{"pass", Verdict::Pass}, {"miss", Verdict::Miss}, {"shown", Verdict::Shown}}};
 
+// The GPU and the revision that measured something, and the file in data/ that holds it.
+struct MeasuredBy {
+  std::string device, revision, file;
+};
+
+// A row as one GPU has measured it: its kernels and copies are real, its exchanges are held to modelled times. It
+// counts for nothing that is said of predictions.
+struct MeasuredValue {
+  TableValue value;
+  std::string what;  // sizes and parts; "~" in an order: the 95 % intervals overlap
+  int overruns = 0;  // exchanges that outlasted their modelled times
+  MeasuredBy by;
+};
+
+// A mission on one GPU that can settle rows of a table, and how many rows each of its results has.
+struct SettledBy {
+  struct Result {
+    MeasuredBy by;
+    int rows = 0;
+  };
+  int mission = 0, rows = 0;
+  std::vector<Result> results;  // none: not yet measured
+};
+
 struct ReproducedValue {
   std::string name, unit;               // unit empty: words or a ratio
   std::optional<TableValue> published;  // none: the paper states no number
@@ -64,6 +88,8 @@ struct ReproducedValue {
   Basis basis = Basis::Unpublished;
   std::vector<std::string> constants;  // the names of the constants that a shared or fitted value rests on
   std::string note;
+  bool settled = false;                 // whether one GPU can measure it
+  std::vector<MeasuredValue> measured;  // by each GPU that has
 };
 
 // How far ours may be from the published number, in the value's unit. The rule is the same for all values: 15 % of an
@@ -102,7 +128,8 @@ struct ReproducedTable {
   std::vector<FittedConstant> fitted;
   std::vector<SharedConstant> shared;
   std::vector<Unanswered> unanswered;
-  std::vector<std::string> notes;  // readings of the paper, and why a target is missed
+  std::optional<SettledBy> settled_by;  // none: no mission measures rows of it
+  std::vector<std::string> notes;       // readings of the paper, and why a target is missed
 };
 
 // A table as it would be without a constant that was fitted to another one.

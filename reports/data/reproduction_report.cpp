@@ -2,6 +2,7 @@
 #include "reports/data/reproduction_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <map>
@@ -28,6 +29,18 @@ Json value_json(const std::optional<TableValue>& value) {
   return number(std::get<double>(*value));
 }
 
+Json measured_json(const ReproducedValue& value) {
+  Json all = Json::array();
+  for (const MeasuredValue& m : value.measured)
+    all.push_back({{"value", value_json(m.value)},
+                   {"what", m.what},
+                   {"overruns", m.overruns},
+                   {"device", m.by.device},
+                   {"revision", m.by.revision},
+                   {"file", m.by.file}});
+  return all;
+}
+
 Json row_json(const ReproducedValue& value) {
   return {{"name", value.name},
           {"unit", value.unit},
@@ -39,7 +52,20 @@ Json row_json(const ReproducedValue& value) {
           {"basis", name_in(basis_names, value.basis)},
           {"constants", value.constants},
           {"verdict", name_in(verdict_names, verdict(value))},
-          {"note", value.note}};
+          {"note", value.note},
+          {"settled", value.settled},
+          {"measured", measured_json(value)}};
+}
+
+Json settled_json(const std::optional<SettledBy>& settled_by) {
+  if (!settled_by) return nullptr;
+  Json results = Json::array();
+  for (const SettledBy::Result& result : settled_by->results)
+    results.push_back({{"device", result.by.device},
+                       {"revision", result.by.revision},
+                       {"file", result.by.file},
+                       {"rows", result.rows}});
+  return {{"mission", settled_by->mission}, {"rows", settled_by->rows}, {"results", std::move(results)}};
 }
 
 Json table_json(const ReproducedTable& table) {
@@ -59,6 +85,7 @@ Json table_json(const ReproducedTable& table) {
           {"fitted", std::move(fitted)},
           {"shared", std::move(shared)},
           {"unanswered", std::move(unanswered)},
+          {"settled_by", settled_json(table.settled_by)},
           {"notes", table.notes},
           {"pass", count(table, Verdict::Pass)},
           {"miss", count(table, Verdict::Miss)},
@@ -132,6 +159,8 @@ void add_row(TextTable& table, const ReproducedValue& value) {
   if (below)
     for (const auto& [label, text] : {std::pair{"published", cells.published}, {"ours     ", cells.ours}})
       table.add_remark(wrapped(fmt::format("      {}  {}", label, text), 100, 17));
+  for (const std::string& line : describe_measured(value))
+    table.add_remark(wrapped("      " + printable(line), 100, 8));
   if (!value.note.empty()) table.add_remark(wrapped("      " + printable(value.note), 100, 6), Ink::Dim);
 }
 
@@ -148,6 +177,30 @@ ReproducedCells cells_of(const ReproducedValue& value) {
   else if (const auto allowed = allowed_error(value))
     cells.allowed = words || *allowed == 0 ? "equal" : "+- " + plain(*allowed);
   return cells;
+}
+
+std::vector<std::string> describe_measured(const ReproducedValue& value) {
+  std::vector<std::string> lines;
+  for (const MeasuredValue& m : value.measured) {
+    const std::string late = m.overruns == 0 ? "" : fmt::format(", {} exchanges outlasted their times", m.overruns);
+    lines.push_back(fmt::format("measured on {}, links held: {}{} ({}{})", m.by.device, cell(m.value),
+                                value.unit.empty() ? "" : " " + value.unit, m.what, late));
+  }
+  return lines;
+}
+
+std::vector<std::string> describe_settled(const ReproducedTable& table) {
+  if (!table.settled_by) return {};
+  const SettledBy& s = *table.settled_by;
+  const std::string can =
+      fmt::format("one GPU can settle {} of these rows (mission {} of data/validation/gpu): ", s.rows, s.mission);
+  std::vector<std::string> lines;
+  if (s.results.empty()) lines.push_back(can + "not yet measured");
+  for (const SettledBy::Result& result : s.results)
+    lines.push_back(fmt::format("{}{} measured on {}, links held, revision {}", can, result.rows, result.by.device,
+                                result.by.revision));
+  lines.emplace_back(settled_legend);
+  return lines;
 }
 
 std::string describe_verdicts(const Reproduction& reproduction) {
@@ -185,7 +238,7 @@ void write_json(std::ostream& out, const Reproduction& reproduction) {
 void write_csv(std::ostream& out, const Reproduction& reproduction) {
   if (!reproduction.operators.empty()) return write_operators_csv(out, reproduction.operators);
   if (reproduction.tables.empty()) return write_steps_csv(out, reproduction.steps);
-  out << "id,name,unit,published,ours,error,allowed,measure,basis,verdict\n";
+  out << "id,name,unit,published,ours,error,allowed,measure,basis,verdict,measured\n";
   const auto text = [](const std::optional<TableValue>& value) {
     if (!value) return std::string();
     if (const auto* words = std::get_if<std::string>(&*value)) return csv_text(*words);
@@ -193,10 +246,11 @@ void write_csv(std::ostream& out, const Reproduction& reproduction) {
   };
   for (const ReproducedTable& table : reproduction.tables)
     for (const ReproducedValue& v : table.values)
-      out << fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_text(table.id), csv_text(v.name), csv_text(v.unit),
+      out << fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_text(table.id), csv_text(v.name), csv_text(v.unit),
                          text(v.published), text(v.ours), csv_number(error(v)), csv_number(allowed_error(v)),
                          name_in(measure_names, v.measure), name_in(basis_names, v.basis),
-                         name_in(verdict_names, verdict(v)));
+                         name_in(verdict_names, verdict(v)),
+                         csv_text(fmt::to_string(fmt::join(describe_measured(v), "; "))));
 }
 
 namespace {
@@ -281,6 +335,7 @@ void write_values(std::ostream& out, const ReproducedTable& table, bool colour) 
                                printable(c.file)),
                    100, 4)
         << '\n';
+  for (const std::string& line : describe_settled(table)) out << wrapped("  - " + printable(line), 100, 4) << '\n';
   for (const std::string& note : table.notes) out << wrapped("  - " + printable(note), 100, 4) << '\n';
   out << '\n';
 }

@@ -10,7 +10,7 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* reproduction_schema_version = "2.0";
+inline constexpr const char* reproduction_schema_version = "2.1";
 
 nlohmann::ordered_json to_json(const Reproduction& reproduction);
 void write_json(std::ostream& out, const Reproduction& reproduction);
@@ -23,6 +23,13 @@ struct ReproducedCells {
   std::string published, ours, error, allowed;
 };
 ReproducedCells cells_of(const ReproducedValue& value);
+// A line for each GPU that has measured a row: "measured on H100, links held: 11.2 (both products)".
+std::vector<std::string> describe_measured(const ReproducedValue& value);
+// The rows that one GPU can settle, whether it has, and what that says. Empty: none.
+std::vector<std::string> describe_settled(const ReproducedTable& table);
+inline constexpr auto settled_legend =
+    "kernels and copies are real there, exchanges last their modelled times: a GPU other than the authors' shows "
+    "whether a mechanism has the right size, not the number of a row";
 // "12 of 14 predictions met, and 5 of 6 values that share a constant fitted to another table"
 std::string describe_verdicts(const Reproduction& reproduction);
 

@@ -15,7 +15,7 @@ namespace dovetail::reports {
 namespace {
 
 void write_notes(std::ostream& out, const ReproducedTable& table) {
-  if (table.fitted.empty() && table.shared.empty() && table.notes.empty()) return;
+  if (table.fitted.empty() && table.shared.empty() && table.notes.empty() && !table.settled_by) return;
   out << "<ul>\n";
   for (const FittedConstant& constant : table.fitted)
     out << fmt::format("<li>fitted to this table: {}, {} in {}</li>\n", escaped(constant.name), escaped(constant.value),
@@ -23,14 +23,22 @@ void write_notes(std::ostream& out, const ReproducedTable& table) {
   for (const SharedConstant& c : table.shared)
     out << fmt::format("<li>fitted to {}: {}, {} in {}</li>\n", escaped(c.from), escaped(c.name), escaped(c.value),
                        escaped(c.file));
+  for (const std::string& line : describe_settled(table)) out << "<li>" << escaped(line) << "</li>\n";
   for (const std::string& note : table.notes) out << "<li>" << escaped(note) << "</li>\n";
   out << "</ul>\n";
+}
+
+std::string notes_of(const ReproducedValue& value) {
+  std::string text;
+  for (const std::string& line : describe_measured(value)) text += escaped(line) + "<br>";
+  return text + escaped(value.note);
 }
 
 void write_section(std::ostream& out, const ReproducedTable& table) {
   out << fmt::format("<section id=\"{0}\"><h2>{0}: {1}</h2><p class=\"hint\">{2}</p>\n<div class=\"scroll\"><table>\n",
                      escaped(table.id), escaped(table.title), escaped(table.source));
-  write_row(out, "th", {"Value", "Unit", "Published", "Ours", "Error", "Allowed", "Rests on", "Verdict", "Note"});
+  write_row(out, "th",
+            {"Value", "Unit", "Published", "Ours", "Error", "Allowed", "Rests on", "Verdict", "Measured and notes"});
   for (const ReproducedValue& value : table.values) {
     const ReproducedCells cells = cells_of(value);
     const Verdict v = verdict(value);
@@ -38,7 +46,7 @@ void write_section(std::ostream& out, const ReproducedTable& table) {
     write_row(out, "td",
               {escaped(value.name), escaped(value.unit), escaped(cells.published), escaped(cells.ours), cells.error,
                cells.allowed, std::string(name_in(basis_names, value.basis)),
-               v == Verdict::Miss ? fmt::format("<strong>{}</strong>", word) : std::string(word), escaped(value.note)});
+               v == Verdict::Miss ? fmt::format("<strong>{}</strong>", word) : std::string(word), notes_of(value)});
   }
   out << "</table></div>\n";
   write_notes(out, table);

@@ -61,5 +61,5 @@ TEST_CASE("Every planner plans by really running plans") {
 
 TEST_CASE("An unknown evaluator is refused with those there are") {
   CHECK_THROWS_WITH(make_evaluator("guess", small_experiment()),
-                    Catch::Contains("analytic, simgrid, simgrid-flow, host"));
+                    Catch::Contains("analytic, simgrid, simgrid-flow, host, cuda"));
 }

@@ -317,6 +317,30 @@ class Surroundings(WithFolder):
             self.assertEqual(done.stdout.strip(), expected, done.stderr)
 
 
+def parts_named(row):
+    """By a row of "settled_by"."""
+    if isinstance(row, str):
+        return {row}
+    below = row.values() if isinstance(row, dict) else row if isinstance(row, list) else []
+    return set().union(*map(parts_named, below))
+
+
+class Published(unittest.TestCase):
+    def test_every_part_that_a_published_row_names_is_in_its_mission_and_kept(self):
+        known = {m.number: m for m in later_missions.MISSIONS}
+        texts = [file.read_text() for file in sorted((ROOT / "data/published").glob("*.json"))]
+        settled = [json.loads(text)["settled_by"] for text in texts if '"settled_by"' in text]
+        self.assertGreater(len(settled), 4)
+        for each in settled:
+            parts = {part.name for part in known[each["mission"]].parts}
+            for row in each["rows"]:
+                named = parts_named({k: v for k, v in row.items() if k not in ("value", "what", "ops")})
+                self.assertGreater(len(named), 1, row)
+                self.assertLessEqual(named, parts)
+                for name in named:
+                    self.assertTrue(any(keep.matches(f"time-{name}.json", pattern) for pattern in keep.RESULTS[each["mission"]]), name)
+
+
 class Kept(WithFolder):
     def test_results_are_kept_by_device_mission_and_revision(self):
         self.behave('''case "$1" in

@@ -199,6 +199,21 @@ def part_validate(checks, program):
     checks.check("<svg" in (program.folder / "validation.html").read_text(encoding="utf-8"), "the page has its plot")
 
 
+def part_online(checks, program):
+    """A planner that learns from steps of the GPU, whose strategies really run once at each size."""
+    (program.folder / "trace.json").write_text(json.dumps({"name": "trace", "steps": [{"capacity_factor": f} for f in (1, 2, 1, 2)]}), encoding="utf-8")
+    report = succeeds(checks, program, "plan", "--online", "--trace", "trace.json", "--evaluator", "cuda", *CLUSTER, "--system", "tutel",
+                      *SMALL, "-o", "online.json")  # fmt: skip
+    if not report:
+        return
+    run = json.loads((program.folder / "online.json").read_text(encoding="utf-8"))
+    times = [step["times_s"] for step in run["steps"]]
+    checks.check((run["backend"], run["result_kind"]) == ("cuda", "measured"), f"times are the GPU's: {run['backend']}, {run['result_kind']}")
+    checks.check("links are held" in json.dumps(run["notes"]), f"the notes say what is real: {run['notes']}")
+    checks.check(min(map(min, times)) > 0 and times[:2] == times[2:] and times[0] != times[1], f"each size is measured once: {times}")
+    checks.check(min(launches(report)) > 0, f"it computes, in graphs: {report}")
+
+
 def plans_of(node):
     """All objects with a measured time, wherever they stand."""
     if isinstance(node, dict):
