@@ -32,12 +32,10 @@ void require_gate_extension(const Experiment& e) {
   require(e.workload.gate == Gate{}, "/workload/gate", "takes the place of the workload's gate; expected its defaults");
   require(e.workload.routing.kind == RoutingKind::Router, "/workload/routing/kind",
           "makes the choices itself; expected router");
-  require(!e.model.gate_profile.given(), "/model/gate_profile", "states its work; expected no profile");
 }
 
 void require_expert_extension(const Experiment& e) {
   const Requirements require("expert", e.extensions.expert->name());
-  require(!e.model.expert_profile.given(), "/model/expert_profile", "states its work; expected no profile");
   require(e.parallelism.esp == 1 || e.extensions.expert->has_shards(), "/parallelism/esp",
           fmt::format("cannot be cut into {} shards; expected 1", e.parallelism.esp));
   require(e.workload.message_sizes == MessageSizes::Padded, "/workload/message_sizes",

@@ -3,6 +3,7 @@
 // listings 1 and 2), and hooks around its exchanges. It simulates a training step with them, really executes it, and
 // does the same with the project's own. Usage: custom_moe [GATE [EXPERT]]
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <variant>
 
 #include "exec/host/host_run.hpp"
+#include "exec/host/module_profile.hpp"
 #include "exec/run/scale_down.hpp"
 #include "hash_gate.hpp"
 #include "models/extend/derivatives.hpp"
@@ -19,6 +21,8 @@
 #include "models/question/extension_sizes.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "nodes_first.hpp"
+#include "planners/catalog/registry.hpp"
+#include "planners/task/analytic_evaluator.hpp"
 #include "reversed_order.hpp"
 #include "tanh_expert.hpp"
 
@@ -66,6 +70,23 @@ Plan two_chunks() {
   return plan;
 }
 
+// Times the gate and the experts on this machine, and plans with what they take. The work that they state, for which
+// prices of the cluster's GPUs would count, is not needed then.
+void plan_by_measured_times(const Experiment& e) {
+  constexpr std::array tokens{32, 64, 128};
+  exec::MeasureSettings settings;
+  settings.limit = Seconds(.1);
+  const exec::ModuleProfiles profiles = exec::profile_modules(e, tokens, settings);
+  const Experiment measured = exec::with_profiles(e, profiles);
+  PlannerChoice degrees{.name = "exhaustive", .degrees = {1, 2, 4}};
+  const planners::PlanChoice choice =
+      planners::find_planner(degrees.name)
+          .choose({measured, two_chunks(), degrees}, planners::analytic_evaluator(measured));
+  std::printf("experts took %.3g us + %.3g us a row (r2 %.3f); by these times degree %d is the fastest\n",
+              1e6 * profiles.expert->forward.alpha.value(), 1e6 * profiles.expert->forward.beta.value(),
+              profiles.expert->forward.quality.r2, choice.plan.forward_degree);
+}
+
 // Shows the time that the simulator gives a step. Returns whether outputs and gradients of a real step are right.
 bool try_out(const char* name, const Experiment& e) {
   const auto priced = std::make_shared<const PricedSchedule>(price_plan(e, two_chunks()));
@@ -94,6 +115,7 @@ int run(const char* gate, const char* expert) {
                expert_error = derivative_error(*e.extensions.expert, expert_sizes(e), 5, 1);
   std::printf("derivatives differ from finite differences by %.1e (gate) and %.1e (expert)\n", gate_error,
               expert_error);
+  plan_by_measured_times(e);
   const bool right = try_out("own", own), custom_right = try_out("custom", e);
   return right && custom_right && gate_error < 1e-6 && expert_error < 1e-6 ? 0 : 1;
 }
