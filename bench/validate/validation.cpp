@@ -98,17 +98,24 @@ Plan in_chunks(Scope scope, int degree) {
   return plan;
 }
 
-// Steps whose ops tell what kernels take. On a host in one chunk and in two, with attention in chunks and with dense
-// encoding where a system may have them, and where a system brings back what it did not keep by doing it again. On a
-// GPU in one chunk, where next to nothing overlaps and slows kernels, and also with copies to the host and back, which
-// are real there.
-std::vector<Plan> calibration_plans(const std::vector<GridSystem>& systems, exec::RunDevice device) {
-  const bool gpu = device == exec::RunDevice::Cuda;
+// Steps whose ops tell what kernels take. On a host in one chunk, in two and in the most, with attention in chunks and
+// with dense encoding where a system may have them, and where a system brings back what it did not keep by doing it
+// again. On a GPU in one chunk, where next to nothing overlaps and slows kernels, and also with copies to the host and
+// back, which are real there.
+std::vector<Plan> calibration_plans(const ValidationGrid& grid) {
+  const std::vector<GridSystem>& systems = grid.systems;
+  const bool gpu = grid.device == exec::RunDevice::Cuda;
+  const int most = std::ranges::max(grid.degrees);
   const auto open = [](const GridSystem& s) { return s.system.planner.space == SearchSpace::Plans; };
   const auto chunks_attention = [&](const GridSystem& s) { return open(s) || s.system.plan.scope == Scope::Block; };
   std::vector<Plan> plans{in_chunks(Scope::Moe, 1)};
-  if (!gpu) plans.push_back(in_chunks(Scope::Moe, 2));
-  if (!gpu && std::ranges::any_of(systems, chunks_attention)) plans.push_back(in_chunks(Scope::Block, 2));
+  std::vector<int> degrees;  // beside one
+  if (!gpu) degrees = {2};
+  if (!gpu && most > 2) degrees.push_back(most);
+  for (const int degree : degrees) {
+    plans.push_back(in_chunks(Scope::Moe, degree));
+    if (std::ranges::any_of(systems, chunks_attention)) plans.push_back(in_chunks(Scope::Block, degree));
+  }
   if (!gpu && std::ranges::any_of(systems, open)) plans.emplace_back(plans.front()).encoding = Encoding::Dense;
   const auto restores = [](const GridSystem& s) { return s.system.plan.restore != Restore::Keep; };
   const auto again = std::ranges::find_if(systems, restores);
@@ -255,7 +262,7 @@ class GridRun {
   bool calibrate() {
     ProgressLine progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
     KernelFit fit(form_of(device_.experiment_of(grid_.calibrate.front(), {})));
-    const std::vector<Plan> plans = calibration_plans(grid_.systems, grid_.device);
+    const std::vector<Plan> plans = calibration_plans(grid_);
     for (const GridSize& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
     for (int round = 0; round < settings_.rounds; ++round)
       for (const GridSize& size : grid_.calibrate) {

@@ -101,6 +101,7 @@ Json planner_json(const PlannerRegret& r) {
           {"mean_regret", estimate_json(r.mean)},
           {"by_regime", std::move(regimes)},
           {"behind_all", estimate_json(r.behind_all)},
+          {"behind_all_by_medians", number(r.behind_all_by_medians)},
           {"worst_regret", number(r.worst)},
           {"worst_cell", r.worst_cell},
           {"cells", r.cells}};
@@ -267,11 +268,12 @@ void write_restores(std::ostream& out, const Validation& v, bool colour) {
 
 void write_planners(std::ostream& out, const Validation& v, bool colour) {
   TextTable table({"system", "planner", "bound by\ncomputation", "\nmixed", "\nlinks", "regret, %\nall", "\n95 %",
-                   "\nworst", "behind all\nsystems, %"});
+                   "\nworst", "behind all\nsystems, %", "\nmedians"});
   for (const PlannerRegret& r : planner_regrets(v)) {
     std::vector<std::string> row{printable(r.system), r.planner};
     for (const auto& [name, regime] : regime_names) row.push_back(regret_where(r, regime));
-    row.insert(row.end(), {percent(r.mean.value), range_text(r.mean), percent(r.worst), percent(r.behind_all.value)});
+    row.insert(row.end(), {percent(r.mean.value), range_text(r.mean), percent(r.worst), percent(r.behind_all.value),
+                           percent(r.behind_all_by_medians)});
     table.add(row);
   }
   out << "mean regret of each planner, where computation or links bound the step\n" << table.text(colour);

@@ -37,8 +37,9 @@ struct Repeatability {
 };
 std::optional<Repeatability> repeatability(const Validation& validation);
 
-// Measured time of the choice over that of the fastest measured plan of its system, minus 1; by the medians of
-// resampled rounds. The best is chosen anew in every resample, so that a tie has no regret but an interval.
+// Measured time of the choice over that of the fastest measured plan of its system, minus 1: the median of rounds, in
+// each of which the fastest is that of all other rounds. Otherwise the luckiest of many plans would be the measure. The
+// interval is of resampled rounds. Below 0: the plan that was faster elsewhere was slower there.
 Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice);
 
 // What bounds the steps of a cell: links if they are busy for more than 1.5 times as long as computation in the
@@ -58,6 +59,7 @@ struct PlannerRegret {
   std::size_t cells = 0;
   std::vector<std::pair<Regime, Estimate>> by_regime;  // those that cells have, in the order of Regime
   Estimate behind_all;  // against the fastest measured plan of any system: what the system cannot do counts too
+  double behind_all_by_medians = 0;  // the same of medians of all rounds: too much, as the luckiest plan counts
 };
 std::vector<PlannerRegret> planner_regrets(const Validation& validation);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include "models/files/data_path.hpp"
@@ -16,6 +17,9 @@ class LentData {
   // `changed`: such as published/ampipe-table2.json, to be written by the caller.
   explicit LentData(const std::filesystem::path& changed) : shipped_(data_directory().string()) {
     const std::filesystem::path folder = changed.parent_path();
+    const std::filesystem::path shipped_file = "data/README.md";
+    if (std::filesystem::exists(shipped_file) && !std::filesystem::is_symlink(shipped_file))
+      throw std::runtime_error("data/ of the working folder is the shipped data: run tests in another folder");
     std::filesystem::remove_all("data");
     std::filesystem::create_directories("data" / folder);
     link_all(shipped_, "data", folder);

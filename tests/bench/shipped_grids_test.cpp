@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shipped grids of GPUs by prediction alone: whether what they would measure can tell good choices from bad ones,
-// and fits the GPU and the minutes it is there for.
+// Shipped grids by prediction alone: whether what they would measure can tell good choices from bad ones, and fits the
+// machine and the minutes that it is there for.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -24,7 +24,8 @@ struct Predicted {
   std::vector<ValidationCell> cells;
 };
 
-Predicted predicted(const std::string& name) {
+// `costs`: of kernels, in place of those of the cluster's calibration.
+Predicted predicted(const std::string& name, const FittedCosts& costs = {}) {
   FilesRead files;
   std::vector<std::string> notes;
   Predicted p{load_validation_grid(name, files), {}, {}};
@@ -32,10 +33,33 @@ Predicted predicted(const std::string& name) {
   Measurements measurements;
   const GridDevice device(p.grid, settings, {}, files, measurements);
   for (const GridSize& size : p.grid.predict) {
-    p.experiments.push_back(device.experiment_of(size, {}));
+    p.experiments.push_back(device.experiment_of(size, costs));
     p.cells.push_back(considered_plans(p.grid, size, size_name(size), p.experiments.back(), notes));
   }
   return p;
+}
+
+// About those of one core of 2025: 30 Gflop/s in products, 10 in attention, 10 GB/s.
+FittedCosts of_a_core() {
+  FittedCosts costs;
+  for (const auto& [name, op] : op_kind_names)
+    for (const auto& [pass, phase] : phase_names)
+      costs.kernels.push_back({op,
+                               phase,
+                               Seconds(1e-5),
+                               1,
+                               WorkRates{SecondsPerFlop(1 / 30e9), SecondsPerFlop(1 / 10e9), SecondsPerByte(1 / 10e9),
+                                         SecondsPerByte(1 / 10e9)},
+                               {}});
+  return costs;
+}
+
+// By system: the plan predicted fastest.
+std::map<std::string, const PlanOutcome*> best_of(const ValidationCell& cell) {
+  std::map<std::string, const PlanOutcome*> best;
+  for (const PlanOutcome& plan : cell.plans)
+    if (auto& of = best[plan.system]; of == nullptr || plan.predicted < of->predicted) of = &plan;
+  return best;
 }
 
 // With 2 rounds, and 3 steps at each size that costs are fitted to.
@@ -54,14 +78,14 @@ Bytes memory_of(const Experiment& e, const Plan& plan) {
          Bytes(34 * scores * e.model.attention.heads / e.parallelism.mp);
 }
 
-bool bound_by_links(const Experiment& e) {
+double links_to_kernels(const Experiment& e) {
   Plan plan;
   plan.scope = Scope::Moe;
   const PricedSchedule priced = price_plan(e, plan);
   Seconds links, kernels;
   for (const OpId i : priced.duration.ids())
     (priced.schedule->ops[i].exchange() != nullptr ? links : kernels) += priced.duration[i];
-  return links > kernels;
+  return links / kernels;
 }
 
 }  // namespace
@@ -84,10 +108,7 @@ TEST_CASE("Grid gpu is one node whose experts are spread over its eight GPUs, wi
 
   std::size_t smaller = 0, all = 0;
   for (const ValidationCell& cell : p.cells) {
-    std::map<std::string, const PlanOutcome*> best;
-    for (const PlanOutcome& plan : cell.plans)
-      if (auto& of = best[plan.system]; of == nullptr || plan.predicted < of->predicted) of = &plan;
-    for (const auto& [system, plan] : best) {
+    for (const auto& [system, plan] : best_of(cell)) {
       ++all;
       smaller += std::max(plan->plan.forward_degree, plan->plan.backward_degree) < 16 ? 1 : 0;
       UNSCOPED_INFO(cell.name << ": " << system << " " << plan->plan.forward_degree << " / "
@@ -97,7 +118,7 @@ TEST_CASE("Grid gpu is one node whose experts are spread over its eight GPUs, wi
   CHECK(all == p.cells.size() * p.grid.systems.size());
   CHECK(3 * smaller >= all);
   std::set<bool> bound;
-  for (const Experiment& e : p.experiments) bound.insert(bound_by_links(e));
+  for (const Experiment& e : p.experiments) bound.insert(links_to_kernels(e) > 1);
   CHECK(bound.size() == 2);  // links and kernels
   CHECK(measurements_of(p) <= 250);
   for (std::size_t i = 0; i < p.cells.size(); ++i)
@@ -117,4 +138,28 @@ TEST_CASE("Grid gpu-memory measures every way to restore at each size") {
     CHECK(ways == std::set{Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
   }
   CHECK(measurements_of(p) <= 230);
+}
+
+TEST_CASE(
+    "Grid planners asks every planner, in three regimes whose best plans lie mostly inside the range of degrees") {
+  const Predicted p = predicted("planners", of_a_core());
+  std::set<std::string> asked, regimes;
+  std::size_t inside = 0, all = 0;
+  for (std::size_t i = 0; i < p.cells.size(); ++i) {
+    for (const ChoiceOutcome& choice : p.cells[i].choices) asked.insert(choice.planner);
+    const double ratio = links_to_kernels(p.experiments[i]);
+    regimes.insert(ratio > 1.5 ? "links" : ratio < 1 / 1.5 ? "computation" : "mixed");
+    for (const auto& [system, plan] : best_of(p.cells[i])) {
+      ++all;
+      const auto [least, most] = std::minmax(plan->plan.forward_degree, plan->plan.backward_degree);
+      if (least > 1 && most < 16) ++inside;
+    }
+  }
+  CHECK(asked == std::set<std::string>{"dovetail", "equation_10", "exhaustive", "fixed", "four_case",
+                                       "granularity_search", "memory_reuse", "parallelism_router", "shadowing",
+                                       "tutel_adaptive"});
+  CHECK(regimes.size() == 3);
+  CHECK(3 * inside >= all);
+  CHECK(p.grid.one_rank);
+  CHECK(p.grid.online.size() == 5);
 }
