@@ -11,9 +11,9 @@
 
 #include "bench/cli/interrupt.hpp"
 #include "bench/pipeline/gpu_service.hpp"
+#include "bench/validate/grid_size.hpp"
 #include "bench/validate/held_exchanges.hpp"
 #include "bench/validate/measured_plan.hpp"
-#include "bench/validate/size_names.hpp"
 #include "bench/validate/slow_links.hpp"
 #include "exec/host/host_run.hpp"
 #include "models/base/errors.hpp"

@@ -9,7 +9,7 @@
 #include <ranges>
 #include <utility>
 
-#include "bench/validate/size_names.hpp"
+#include "bench/validate/grid_size.hpp"
 #include "planners/online/online.hpp"
 
 namespace dovetail::bench {

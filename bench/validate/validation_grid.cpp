@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "bench/pipeline/question.hpp"
-#include "bench/validate/size_names.hpp"
+#include "bench/validate/grid_size.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_reader.hpp"

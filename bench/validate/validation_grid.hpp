@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/validate/grid_size.hpp"
 #include "exec/run/run_request.hpp"
-#include "exec/run/scale_down.hpp"
 #include "models/files/load.hpp"
 
 namespace dovetail::bench {
@@ -13,13 +13,6 @@ namespace dovetail::bench {
 // Real: kernels take what they take and their costs are fitted first. Held: to modelled times like links, which needs
 // no quiet machine and proves order, runtime and numerics, not costs.
 enum class KernelTimes { Real, Held };
-
-struct GridSize {
-  exec::HostScale scale;
-  double link_slowdown = 1;            // real kernels: links are held to this many times their modelled time
-  std::vector<std::string> set{};      // of this size alone: "workload.routing.kind=hot"
-  std::vector<std::string> systems{};  // that are asked here; empty: all of the grid
-};
 
 // A system of a grid, and the planners that choose among its plans beside its own and the grid's.
 struct GridSystem {

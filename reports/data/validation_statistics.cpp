@@ -68,7 +68,7 @@ double median(std::vector<double> values) {
 
 enum class Against { System, All };
 
-// Of a plan in all rounds but one; in that one if there is no other.
+// The median of a plan in all rounds but one; in that one if there is no other.
 double without_round(const PlanOutcome& plan, std::size_t round) {
   std::vector<double> samples;
   for (std::size_t i = 0; i < plan.samples.size(); ++i)

@@ -42,7 +42,7 @@ std::optional<Repeatability> repeatability(const Validation& validation);
 // interval is of resampled rounds. Below 0: the plan that was faster elsewhere was slower there.
 Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice);
 
-// What bounds the steps of a cell: links if they are busy for more than 1.5 times as long as computation in the
+// The steps of a cell are bound by links if they are busy for more than 1.5 times as long as computation in the
 // measured plan of the fewest chunks, computation if it is the other way round.
 enum class Regime { Computation, Mixed, Links };
 inline constexpr Names<Regime, 3> regime_names{

@@ -12,6 +12,7 @@
 #include "models/files/schema_file.hpp"
 #include "reports/data/reproduction_report.hpp"
 #include "tests/support/lent_data.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -39,6 +40,7 @@ json mission(const json& parts) {
 }
 
 MissionResults read(const json& parts) {
+  const test::TemporaryFolder folder;
   test::LentData data("validation/none.json");
   std::filesystem::remove("data/validation/gpu");
   std::filesystem::create_directories("data/validation/gpu/made-up");
@@ -104,6 +106,7 @@ TEST_CASE("A table shows what one GPU measured beside ours, and counts none of i
              Contains("one GPU can settle 1 of these rows") && Contains("not yet measured"));
   Reproduction reproduction;
   {
+    const test::TemporaryFolder folder;
     test::LentData data("validation/none.json");
     std::filesystem::remove("data/validation/gpu");
     std::filesystem::create_directories("data/validation/gpu/made-up");

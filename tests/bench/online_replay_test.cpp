@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "bench/validate/size_names.hpp"
+#include "bench/validate/grid_size.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -8,7 +8,7 @@
 
 #include "bench/validate/considered_plans.hpp"
 #include "bench/validate/grid_device.hpp"
-#include "bench/validate/size_names.hpp"
+#include "bench/validate/grid_size.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"

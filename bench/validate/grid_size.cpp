@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/validate/size_names.hpp"
+#include "bench/validate/grid_size.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
