@@ -55,6 +55,17 @@ Seconds one_gemm(const Experiment& e, Layout layout) {
   return Seconds(0);
 }
 
+Seconds encode_and_decode(const Experiment& e, Plan plan, Encoding encoding) {
+  plan.encoding = encoding;
+  const PricedSchedule priced = price_moe(e, plan);
+  Seconds time(0);
+  for (const OpId i : priced.duration.ids()) {
+    const OpKind kind = priced.schedule->ops[i].kind;
+    if (kind == OpKind::Encode || kind == OpKind::Decode) time += priced.duration[i];
+  }
+  return time;
+}
+
 }  // namespace
 
 Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files) {
@@ -68,21 +79,6 @@ Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files) {
   }
   return result;
 }
-
-namespace {
-
-Seconds encode_and_decode(const Experiment& e, Plan plan, Encoding encoding) {
-  plan.encoding = encoding;
-  const PricedSchedule priced = price_moe(e, plan);
-  Seconds time(0);
-  for (const OpId i : priced.duration.ids()) {
-    const OpKind kind = priced.schedule->ops[i].kind;
-    if (kind == OpKind::Encode || kind == OpKind::Decode) time += priced.duration[i];
-  }
-  return time;
-}
-
-}  // namespace
 
 Recomputed tutel_fig24(const JsonReader& settings, FilesRead& files) {
   const Experiment base = read_experiment(settings.at("experiment"), files);

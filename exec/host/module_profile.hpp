@@ -26,7 +26,8 @@ struct ModuleProfiles {
 ModuleProfiles profile_modules(const Experiment& experiment, std::span<const int> tokens,
                                const MeasureSettings& settings);
 
-// The experiment with these times in place of stated work. It can be planned and simulated, but not executed.
+// The experiment that was profiled, with these times in place of stated work. It can be planned and simulated, but not
+// executed.
 Experiment with_profiles(Experiment experiment, const ModuleProfiles& profiles);
 
 }  // namespace dovetail::exec

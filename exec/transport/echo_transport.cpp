@@ -2,8 +2,10 @@
 #include "exec/transport/echo_transport.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
