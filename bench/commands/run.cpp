@@ -160,9 +160,11 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   return verdict(*report.results.back().run, options);
 }
 
-void add_run_options(CLI::App& app, RunOptions& options) {
+const std::string group = "Execution";
+
+// The device, the transport, and how much of either the exchanges and products take.
+void add_device_options(CLI::App& app, RunOptions& options) {
   exec::RunRequest& o = options.how;
-  const std::string group = "Execution";
   add_choice(app,
              {"--device", "host|cuda",
               "what computes: CPUs, or one GPU that all ranks share. With --emulate-links one rank on a GPU stands for "
@@ -203,6 +205,11 @@ void add_run_options(CLI::App& app, RunOptions& options) {
        "[all; with --emulate-links those that an exchange leaves]",
        group},
       o.gemm_multiprocessors, 1, 1024);
+}
+
+// How long to measure, what to compare with, and where processes run.
+void add_measuring_options(CLI::App& app, RunOptions& options) {
+  exec::RunRequest& o = options.how;
   add_integer(
       app,
       {"--train", "STEPS",
@@ -233,7 +240,8 @@ Action declare_run(CLI::App& app) {
   add_experiment_options(app, *options);
   add_system_options(app, *options, Systems::One);
   add_backend_option(app, *options);
-  add_run_options(app, *options);
+  add_device_options(app, *options);
+  add_measuring_options(app, *options);
   add_output_options(app, *options);
   add_text(app, {"--save-schedule", "FILE", "write the schedule, for dovetail-exec and other executors", "Results"},
            options->schedule);

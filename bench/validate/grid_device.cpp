@@ -80,6 +80,7 @@ GridDevice::GridDevice(const ValidationGrid& grid, const ValidationSettings& set
   for (const auto* sizes : {&grid.calibrate, &grid.predict})
     for (const GridSize& size : *sizes)
       if (!full_.contains(size.set)) full_.emplace(size.set, full_size(grid, size, files));
+  if (!on_gpu() && grid.kernels == KernelTimes::Real) undisturbed_.emplace(exec::Pace(exec::ReferenceProduct()));
 }
 
 Experiment GridDevice::experiment_of(const GridSize& size, const FittedCosts& fitted) const {
@@ -120,10 +121,25 @@ exec::RunResult GridDevice::execute(const ScheduleFile& file, bool check_numeric
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
 }
 
+void GridDevice::make(const std::string& key, const std::function<Json()>& measure,
+                      const std::function<void(const JsonReader&)>& use) {
+  if (!undisturbed_) return measurements_.make(key, measure, use);
+  measurements_.make(
+      key, [&] { return undisturbed_->make(measure); },
+      [&](const JsonReader& json) {
+        undisturbed_->count(json);
+        use(json);
+      });
+}
+
+std::string GridDevice::pace() const {
+  return undisturbed_ ? undisturbed_->note() : "";
+}
+
 void GridDevice::measure_kernels(const GridSize& size, const Plan& plan, int round, KernelFit& fit) {
   const Experiment e = experiment_of(size, {});
   const PricedSchedule priced = price_plan(e, plan);
-  measurements_.make(
+  make(
       fmt::format("calibrate {} {} round {}", size_name(size), to_json(plan).dump(), round),
       [&] {
         const exec::RunResult run = execute(as_executed(e, plan, priced), false);
@@ -152,7 +168,7 @@ void GridDevice::measure_plan(const Experiment& e, const std::string& where, int
     p.ops = predicted_times(priced, predicted);
     p.memory.predicted_peak = memory_use(*priced.schedule, predicted, Arenas::LeftOut).peak;
   }
-  measurements_.make(
+  make(
       fmt::format("{} {} {} round {}", where, p.system, to_json(p.plan).dump(), round),
       [&] {
         const exec::RunResult run = execute(as_executed(e, p.plan, priced), check_numerics);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs steps at the sizes of a validation grid, on the CPUs or the GPU that the grid names.
 #pragma once
+#include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/validate/kernel_fit.hpp"
 #include "bench/validate/measurements.hpp"
+#include "bench/validate/undisturbed.hpp"
 #include "bench/validate/validation_grid.hpp"
 #include "bench/validate/validation_settings.hpp"
 #include "exec/host/host_run.hpp"
@@ -47,6 +50,7 @@ class GridDevice {
 
   const std::string& described() const { return described_; }  // as the device calls itself; empty: CPUs
   std::string clocks() const;                                  // a note on those of a GPU; empty: not known
+  std::string pace() const;  // a note on other work of this machine; empty: kernels do not run on it, or are held
 
  private:
   const Experiment& full_size_of(const GridSize& size) const { return full_.at(size.set); }
@@ -54,12 +58,16 @@ class GridDevice {
   bool on_gpu() const { return grid_.device == exec::RunDevice::Cuda; }
   void note_device(const JsonReader& json, std::vector<ClockReading>& clocks);
   exec::RunResult execute(const ScheduleFile& file, bool check_numerics) const;
+  // Measures, or takes what an earlier run has measured, and gives it to `use`.
+  void make(const std::string& key, const std::function<nlohmann::ordered_json()>& measure,
+            const std::function<void(const JsonReader&)>& use);
 
   const ValidationGrid& grid_;
   const ValidationSettings& settings_;
   std::map<std::vector<std::string>, Experiment> full_;  // before they are scaled to the ranks, by a size's settings
   std::optional<Calibration> given_;
   Measurements& measurements_;
+  std::optional<Undisturbed> undisturbed_;  // where kernels really run on this machine
   Seconds held_time_, held_work_;
   std::string described_;
   std::vector<ClockReading> fitted_at_, measured_at_;

@@ -216,6 +216,7 @@ class GridRun {
     if (const std::string clocks = device_.clocks(); !clocks.empty())
       result_.notes.insert(result_.notes.begin(), clocks);
     if (!device_.described().empty()) result_.notes.insert(result_.notes.begin(), device_.described());
+    if (const std::string pace = device_.pace(); !pace.empty()) result_.notes.push_back(pace);
     result_.measurements = measurements_.progression();
     const Progression& p = result_.measurements;
     if (p.partial())
