@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zero-bubble paper's bubble rates, of our order of the pipeline's units with the times that the paper measured.
+// The zero-bubble paper's bubble rates, of our programs with the times that the paper measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,34 +7,59 @@
 #include <vector>
 
 #include "bench/reproduce/tables.hpp"
-#include "models/schedule/builder/pipeline_order.hpp"
+#include "models/base/errors.hpp"
+#include "models/plan/program.hpp"
 
 namespace dovetail::bench {
 namespace {
 
-struct StageTimes {  // ms of one micro-batch on one stage, all its virtual stages together
-  double forward, backward, hop;
+struct StageTimes {  // ms of one micro-batch on one rank, all its stages together
+  double forward, input_gradient, weight_gradient, hop;
+
+  double of(UnitKind kind) const {
+    switch (kind) {
+      case UnitKind::Forward:
+        return forward;
+      case UnitKind::InputGradient:
+        return input_gradient;
+      case UnitKind::WeightGradient:
+        return weight_gradient;
+      case UnitKind::Backward:
+        return input_gradient + weight_gradient;
+    }
+    throw InternalError("kind of a unit");
+  }
 };
 
-// When the last unit ends. A stage works on its units one after the other; what it sends arrives a hop later, and
-// neither stage does anything for that.
-double pipeline_cost(const std::vector<builder::StageUnit>& order, int stages, int laps, const StageTimes& times) {
-  struct Unit {
-    Phase phase;
-    int virtual_stage, micro_batch;
-    auto operator<=>(const Unit&) const = default;
+// The longest time from the begin of a rank's first unit to the end of its last one: ranks begin their next step
+// without each other. A rank works on its units one after the other; what it sends arrives a hop later, and neither
+// rank does anything for that.
+double pipeline_cost(const Program& program, const StageTimes& times) {
+  struct Pass {
+    bool forward;
+    int stage, micro_batch;
+    auto operator<=>(const Pass&) const = default;
   };
-  std::map<Unit, double> ends;
-  std::vector<double> free(static_cast<std::size_t>(stages));
-  for (const builder::StageUnit& u : order) {
-    const bool forward = u.phase == Phase::Forward;
-    const int here = u.lap * stages + u.stage, from = forward ? here - 1 : here + 1;
-    double& end = free[static_cast<std::size_t>(u.stage)];
-    if (0 <= from && from < stages * laps) end = std::max(end, ends.at({u.phase, from, u.micro_batch}) + times.hop);
-    end += (forward ? times.forward : times.backward) / laps;
-    ends[{u.phase, here, u.micro_batch}] = end;
+  const int stages = static_cast<int>(program.rank_of.size());
+  const double share = static_cast<double>(program.ranks.size()) / stages;
+  std::map<Pass, double> ends;
+  std::vector<double> begin(program.ranks.size(), -1), free(program.ranks.size());
+  for (const Unit& u : in_order(program)) {
+    const bool forward = u.kind == UnitKind::Forward;
+    const auto rank = [&](int stage) {
+      return static_cast<std::size_t>(program.rank_of[static_cast<std::size_t>(stage)]);
+    };
+    const int from = forward ? u.stage - 1 : u.stage + 1;
+    double& end = free[rank(u.stage)];
+    if (u.kind != UnitKind::WeightGradient && 0 <= from && from < stages)
+      end = std::max(end, ends.at({forward, from, u.micro_batch}) + (rank(from) == rank(u.stage) ? 0 : times.hop));
+    if (begin[rank(u.stage)] < 0) begin[rank(u.stage)] = end;
+    end += times.of(u.kind) * share;
+    if (u.kind != UnitKind::WeightGradient) ends[{forward, u.stage, u.micro_batch}] = end;
   }
-  return *std::ranges::max_element(free);
+  double longest = 0;
+  for (std::size_t r = 0; r < free.size(); ++r) longest = std::max(longest, free[r] - begin[r]);
+  return longest;
 }
 
 struct Pipeline {
@@ -61,17 +86,19 @@ Recomputed zero_bubble_rates(const JsonReader& settings, FilesRead&) {
   Recomputed result;
   for (const JsonReader& row : settings.at("measured").elements()) {
     const Pipeline p = read_pipeline(row);
-    const StageTimes times{row.number("forward_ms"), row.number("input_gradient_ms") + row.number("weight_gradient_ms"),
+    const StageTimes times{row.number("forward_ms"), row.number("input_gradient_ms"), row.number("weight_gradient_ms"),
                            row.number("hop_ms")};
-    const auto rate = [&](PipelineSchedule schedule, int laps) {
-      const double cost = pipeline_cost(builder::pipeline_order(schedule, p.stages, p.micro_batches, true, laps),
-                                        p.stages, laps, times);
-      return (cost - p.micro_batches * (times.forward + times.backward)) / cost;
-    };
+    const double work = p.micro_batches * (times.of(UnitKind::Forward) + times.of(UnitKind::Backward));
     const std::string name =
         fmt::format("{}, {} stages, {} micro-batches: ", row.string("model"), p.stages, p.micro_batches);
-    result.values[name + "1F1B"] = rate(PipelineSchedule::OneForwardOneBackward, 1);
-    result.values[name + "1F1B-I"] = rate(PipelineSchedule::Interleaved, p.virtual_stages);
+    const auto add = [&](const char* label, const char* program, int laps) {
+      const double cost = pipeline_cost(make_program(program, p.stages, p.micro_batches, laps), times);
+      result.values[name + label] = (cost - work) / cost;
+    };
+    add("1F1B", "1f1b", 1);
+    add("1F1B-I", "interleaved", p.virtual_stages);
+    add("ZB-H1", "zb_h1", 1);
+    add("ZB-H2", "zb_h2", 1);
   }
   return result;
 }

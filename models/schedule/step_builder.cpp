@@ -9,7 +9,9 @@
 #include <functional>
 #include <utility>
 
+#include "models/base/names.hpp"
 #include "models/plan/plan_rules.hpp"
+#include "models/plan/program.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/schedule/builder/ends_part.hpp"
 #include "models/schedule/builder/framework_buffers.hpp"
@@ -19,7 +21,6 @@
 #include "models/schedule/builder/mtp_part.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/part_by_part.hpp"
-#include "models/schedule/builder/pipeline_order.hpp"
 #include "models/schedule/builder/stage_part.hpp"
 #include "models/schedule/builder/unit_copies.hpp"
 
@@ -170,14 +171,16 @@ class Step {
     }
   }
 
-  void add(const StageUnit& unit) {
-    c_.enter(unit.stage, unit.micro_batch);
+  // Units are whole passes, of stages that lie in laps on the ranks.
+  void add(const Unit& unit) {
+    const int rank = unit.stage % c_.stages();
+    c_.enter(rank, unit.micro_batch);
     if (is_copied(unit.micro_batch)) {
-      if (unit.phase == Phase::Backward) gradients_[static_cast<std::size_t>(unit.stage)].begin_pass(unit.lap);
+      if (unit.kind == UnitKind::Backward) gradients_[static_cast<std::size_t>(rank)].begin_pass(lap_of(unit.stage));
       return copies_.copy(unit);
     }
     const UnitCopies::Begin begin = copies_.begin();
-    unit.phase == Phase::Forward ? add_forward(unit.lap) : add_backward(unit.lap);
+    unit.kind == UnitKind::Forward ? add_forward(unit.stage) : add_backward(unit.stage);
     if (unit.micro_batch == example) copies_.keep(unit, begin);
   }
 
@@ -211,8 +214,7 @@ class Step {
            micro_batch + 1 < c_.plan().micro_batches;
   }
 
-  void add_forward(int lap) {
-    const int here = virtual_stage(lap);
+  void add_forward(int here) {
     const LayerRun run = c_.layout().run(here);
     GatherPart* const gathers = gathers_.empty() ? nullptr : &gathers_[static_cast<std::size_t>(c_.stage())];
     if (gathers != nullptr) gathers->gather(c_.layers_of_stage().front(), Phase::Forward);
@@ -233,11 +235,10 @@ class Step {
     }
   }
 
-  void add_backward(int lap) {
-    const int here = virtual_stage(lap);
+  void add_backward(int here) {
     const LayerRun run = c_.layout().run(here);
     GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
-    gradients.begin_pass(lap);
+    gradients.begin_pass(lap_of(here));
     const bool last = here == last_virtual_stage();
     const TensorId of_output = last ? output_gradient(run, gradients) : received(Phase::Backward, run.last);
     Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
@@ -273,7 +274,7 @@ class Step {
     return layer == c_.main_layers() ? ends().head.own_input : prediction(layer - 1).head.own_input;
   }
 
-  int virtual_stage(int lap) const { return lap * c_.stages() + c_.stage(); }
+  int lap_of(int virtual_stage) const { return virtual_stage / c_.stages(); }
   int last_virtual_stage() const { return c_.layout().virtual_stages() - 1; }
   void send_on(int virtual_stage, Phase phase, int layer, const TensorIds& parts) {
     arriving() = send_to_stage(c_, virtual_stage % c_.stages(), phase, layer, parts);
@@ -322,9 +323,10 @@ Schedule build_step(const Experiment& experiment, const Plan& plan, Units units)
   validate(plan, experiment);
   StepContext c(experiment, plan);
   Step step(c, units);
-  for (const StageUnit& unit :
-       pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training(), plan.virtual_stages))
-    step.add(unit);
+  Program program = make_program(name_in(pipeline_schedule_names, plan.pipeline_schedule), c.stages(),
+                                 plan.micro_batches, plan.virtual_stages);
+  if (!c.training()) program = forward_only(std::move(program));
+  for (const Unit& unit : in_order(program)) step.add(unit);
   step.finish();
   return c.finish();
 }

@@ -93,7 +93,7 @@ class LapsOfLayout {
     return floor;
   }
 
-  // Units that begin before the first backward pass, by lap; see builder::stage_order().
+  // Units that begin before the first backward pass, by lap; see make_program().
   std::vector<int> under_way(int stage) const {
     std::vector<int> units(static_cast<std::size_t>(laps_));
     if (e_.workload.phases != Phases::Training) return units;

@@ -9,8 +9,6 @@
 namespace dovetail::planners {
 namespace {
 
-using builder::StageUnit;
-
 // One pass of a micro-batch through a virtual stage.
 struct StagePass {
   Seconds time, begin, launches;  // begin: what the host does first, for the pass as a whole
@@ -76,9 +74,8 @@ class Chunks {
 
   int stages() const { return stages_; }
   int laps() const { return laps_; }
-  const Chunk& of(int stage, int lap) const {
-    return chunks_[static_cast<std::size_t>(lap) * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage)];
-  }
+  const Chunk& of(int virtual_stage) const { return chunks_[static_cast<std::size_t>(virtual_stage)]; }
+  const Chunk& of(int stage, int lap) const { return of(lap * stages_ + stage); }
   Chunk of_stage(int stage) const {
     Chunk all = of(stage, 0);
     for (int lap = 1; lap < laps_; ++lap) all.add(of(stage, lap));
@@ -115,13 +112,13 @@ Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training
   Run result{{}, std::vector<Bytes>(count)};
   std::vector<Seconds> free(count), issued(count), arrived(static_cast<std::size_t>(virtual_stages * micro_batches));
   std::vector<Bytes> rows(count);
-  for (const StageUnit& unit : orders.of(plan.pipeline_schedule, stages, micro_batches, training, chunks.laps())) {
-    const auto stage = static_cast<std::size_t>(unit.stage);
-    const Chunk& chunk = chunks.of(unit.stage, unit.lap);
-    const bool forward = unit.phase == Phase::Forward;
+  for (const Unit& unit : orders.of(plan.pipeline_schedule, stages, micro_batches, training, chunks.laps())) {
+    const int at = unit.stage;
+    const auto stage = static_cast<std::size_t>(at % stages);
+    const Chunk& chunk = chunks.of(at);
+    const bool forward = unit.kind == UnitKind::Forward;
     // Forward rows and then their gradients are at one place after the other.
     Seconds& data = arrived[static_cast<std::size_t>(unit.micro_batch)];
-    const int at = unit.lap * stages + unit.stage;
     const bool first = forward ? at == 0 : at == virtual_stages - 1;
     free[stage] = std::max(free[stage], first || stages == 1 ? data : data + hop);
     (forward ? chunk.forward_pass() : chunk.backward_pass()).run(free[stage], issued[stage]);
@@ -191,10 +188,12 @@ StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& c
   return step;
 }
 
-const std::vector<StageUnit>& PipelineOrders::of(PipelineSchedule schedule, int stages, int micro_batches,
-                                                 bool training, int laps) {
+const std::vector<Unit>& PipelineOrders::of(PipelineSchedule schedule, int stages, int micro_batches, bool training,
+                                            int laps) {
   const auto [place, added] = known_.try_emplace({schedule, stages, micro_batches, training, laps});
-  if (added) place->second = builder::pipeline_order(schedule, stages, micro_batches, training, laps);
+  if (!added) return place->second;
+  const Program program = make_program(name_in(pipeline_schedule_names, schedule), stages, micro_batches, laps);
+  place->second = in_order(training ? program : forward_only(program));
   return place->second;
 }
 

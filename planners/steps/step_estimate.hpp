@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "models/schedule/builder/pipeline_order.hpp"
+#include "models/plan/program.hpp"
 #include "planners/steps/stage_costs.hpp"
 
 namespace dovetail::planners {
@@ -26,11 +26,10 @@ StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCo
 // The orders of pipelines that were asked for.
 class PipelineOrders {
  public:
-  const std::vector<builder::StageUnit>& of(PipelineSchedule schedule, int stages, int micro_batches, bool training,
-                                            int laps);
+  const std::vector<Unit>& of(PipelineSchedule schedule, int stages, int micro_batches, bool training, int laps);
 
  private:
-  std::map<std::tuple<PipelineSchedule, int, int, bool, int>, std::vector<builder::StageUnit>> known_;
+  std::map<std::tuple<PipelineSchedule, int, int, bool, int>, std::vector<Unit>> known_;
 };
 
 // By the pipeline's own order of its units. Each takes what its layers take one after the other, and ends when the host

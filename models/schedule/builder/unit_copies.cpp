@@ -13,20 +13,19 @@ UnitCopies::Begin UnitCopies::begin() const {
   return {TensorId(s.tensors.size()), OpId(s.ops.size())};
 }
 
-std::size_t UnitCopies::place_of(const StageUnit& unit) const {
-  const auto stages = static_cast<std::size_t>(c_.stages()), lap = static_cast<std::size_t>(unit.lap);
-  return 2 * (lap * stages + static_cast<std::size_t>(unit.stage)) + (unit.phase == Phase::Forward ? 0 : 1);
+std::size_t UnitCopies::place_of(const Unit& unit) const {
+  return 2 * static_cast<std::size_t>(unit.stage) + (unit.kind == UnitKind::Forward ? 0 : 1);
 }
 
-void UnitCopies::keep(const StageUnit& unit, Begin first) {
+void UnitCopies::keep(const Unit& unit, Begin first) {
   kept_[place_of(unit)] = static_cast<int>(units_.size());
   units_.push_back({first, begin(), std::vector<Begin>(static_cast<std::size_t>(c_.plan().micro_batches))});
 }
 
-void UnitCopies::copy(const StageUnit& unit) {
+void UnitCopies::copy(const Unit& unit) {
   unit_ = static_cast<std::size_t>(kept_[place_of(unit)]);
   micro_batch_ = unit.micro_batch;
-  Unit& original = units_[unit_];
+  Original& original = units_[unit_];
   const Begin first = original.copies[static_cast<std::size_t>(micro_batch_)] = begin();
   add_tensors(original);
   for (OpId op = original.first.op; op < original.end.op; ++op) add_op(op);
@@ -36,17 +35,17 @@ void UnitCopies::copy(const StageUnit& unit) {
 // The tensor or op that the micro-batch has in the place of this one.
 template <class Key>
 Key UnitCopies::there(Key id, Key Begin::*key) const {
-  const auto is_of = [&](const Unit& unit) { return id >= unit.first.*key && id < unit.end.*key; };
-  const Unit* unit = &units_[unit_];
+  const auto is_of = [&](const Original& unit) { return id >= unit.first.*key && id < unit.end.*key; };
+  const Original* unit = &units_[unit_];
   if (!is_of(*unit)) {
-    const auto after = std::ranges::upper_bound(units_, id, {}, [key](const Unit& u) { return u.first.*key; });
+    const auto after = std::ranges::upper_bound(units_, id, {}, [key](const Original& u) { return u.first.*key; });
     if (after == units_.begin() || !is_of(*(after - 1))) return id;
     unit = &*(after - 1);
   }
   return Key(unit->copies[static_cast<std::size_t>(micro_batch_)].*key + (id - unit->first.*key));
 }
 
-void UnitCopies::add_tensors(const Unit& original) {
+void UnitCopies::add_tensors(const Original& original) {
   for (TensorId t = original.first.tensor; t < original.end.tensor; ++t) {
     Tensor tensor = c_.writer().tensor(t);
     tensor.micro_batch = static_cast<std::int16_t>(micro_batch_);

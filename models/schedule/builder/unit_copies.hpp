@@ -5,7 +5,7 @@
 #pragma once
 #include <vector>
 
-#include "models/schedule/builder/pipeline_order.hpp"
+#include "models/plan/program.hpp"
 #include "models/schedule/builder/step_context.hpp"
 
 namespace dovetail::builder {
@@ -21,26 +21,26 @@ class UnitCopies {
   };
   Begin begin() const;
   // The example's unit, which has been built from there on.
-  void keep(const StageUnit& unit, Begin begin);
+  void keep(const Unit& unit, Begin begin);
   // The same unit of another micro-batch.
-  void copy(const StageUnit& unit);
+  void copy(const Unit& unit);
 
  private:
-  struct Unit {
+  struct Original {
     Begin first, end;
     std::vector<Begin> copies;  // by micro-batch
   };
-  std::size_t place_of(const StageUnit& unit) const;
+  std::size_t place_of(const Unit& unit) const;
   template <class Key>
   Key there(Key id, Key Begin::*key) const;
-  void add_tensors(const Unit& original);
+  void add_tensors(const Original& original);
   void add_op(OpId original);
 
   StepContext& c_;
-  std::vector<int> kept_;    // by stage, lap and phase: the unit, in the order in which they were kept
-  std::vector<Unit> units_;  // of the example
-  std::size_t unit_ = 0;     // that is copied
-  int micro_batch_ = 0;      // for which
+  std::vector<int> kept_;        // by stage and pass: the unit, in the order in which they were kept
+  std::vector<Original> units_;  // of the example
+  std::size_t unit_ = 0;         // that is copied
+  int micro_batch_ = 0;          // for which
   TensorIds reads_, writes_;
 };
 

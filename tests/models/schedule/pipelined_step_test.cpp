@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/schedule/builder/pipeline_order.hpp"
-
+// Schedules built in the order of a program.
 #include <catch2/catch.hpp>
-#include <map>
 
 #include "models/plan/plan.hpp"
 #include "models/price/build_schedule.hpp"
@@ -13,48 +11,11 @@
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
-using namespace dovetail::builder;
 
 namespace {
 
 constexpr auto gpipe = PipelineSchedule::Gpipe, one_f_one_b = PipelineSchedule::OneForwardOneBackward,
                interleaved = PipelineSchedule::Interleaved;
-
-// "F0 B0 ...", with a ' for each lap before.
-std::string text(const std::vector<StageUnit>& units) {
-  std::string result;
-  for (const StageUnit& u : units)
-    result += (u.phase == Phase::Forward ? "F" : "B") + std::to_string(u.micro_batch) +
-              std::string(static_cast<std::size_t>(u.lap), '\'') + " ";
-  return result;
-}
-
-struct Run {
-  double makespan = 0;
-  std::vector<int> most_alive;  // by stage: units between their forward's start and their backward's end
-};
-
-// Each unit after its stage's last one and after the unit that its data come from.
-Run run(const std::vector<StageUnit>& order, int stages, double forward, double backward, int laps = 1) {
-  Run r;
-  r.most_alive.resize(static_cast<std::size_t>(stages));
-  std::vector<double> stage_free(static_cast<std::size_t>(stages));
-  std::vector<int> alive(static_cast<std::size_t>(stages));
-  std::map<std::tuple<int, int, int>, double> finish;
-  for (const StageUnit& u : order) {
-    const auto at = static_cast<std::size_t>(u.stage);
-    const bool is_forward = u.phase == Phase::Forward;
-    const int here = u.lap * stages + u.stage, from = here + (is_forward ? -1 : 1);
-    double start = stage_free[at];
-    if (from >= 0 && from < stages * laps) start = std::max(start, finish.at({from, is_forward, u.micro_batch}));
-    alive[at] += is_forward;
-    r.most_alive[at] = std::max(r.most_alive[at], alive[at]);
-    alive[at] -= !is_forward;
-    stage_free[at] = finish[{here, is_forward, u.micro_batch}] = start + (is_forward ? forward : backward);
-    r.makespan = std::max(r.makespan, stage_free[at]);
-  }
-  return r;
-}
 
 // Four ranks as stages of one rank, every collective and transfer free.
 Experiment free_transfers(int stages, int micro_batches, int layers) {
@@ -75,49 +36,6 @@ Plan pipelined(PipelineSchedule schedule, int micro_batches) {
 }
 
 }  // namespace
-
-TEST_CASE("What a stage does: all forwards first, or as few ahead as the stages after it need") {
-  CHECK(text(stage_order(gpipe, 0, 3, 4)) == "F0 F1 F2 F3 B3 B2 B1 B0 ");
-  CHECK(text(stage_order(one_f_one_b, 0, 3, 4)) == "F0 F1 F2 B0 F3 B1 B2 B3 ");
-  CHECK(text(stage_order(one_f_one_b, 1, 3, 4)) == "F0 F1 B0 F2 B1 F3 B2 B3 ");
-  CHECK(text(stage_order(one_f_one_b, 2, 3, 4)) == "F0 B0 F1 B1 F2 B2 F3 B3 ");
-  CHECK(text(stage_order(one_f_one_b, 0, 4, 2)) == "F0 F1 B0 B1 ");
-  CHECK(text(pipeline_order(gpipe, 1, 2, false)) == "F0 F1 ");
-}
-
-TEST_CASE("With equal units and free transfers a step takes (m + p - 1)(t_f + t_b) in both orders") {
-  for (int p : {1, 2, 3, 4, 8})
-    for (int m : {1, 2, 3, 4, 7, 16}) {
-      const double expected = (m + p - 1) * (2 + 3);
-      CHECK(run(pipeline_order(gpipe, p, m, true), p, 2, 3).makespan == expected);
-      const Run r = run(pipeline_order(one_f_one_b, p, m, true), p, 2, 3);
-      CHECK(r.makespan == expected);
-      for (int s = 0; s < p; ++s) CHECK(r.most_alive[static_cast<std::size_t>(s)] == std::min(m, p - s));
-    }
-}
-
-TEST_CASE("Interleaved: groups of p micro-batches pass all laps, forward from the first, backward from the last") {
-  // p = 2, v = 2, m = 4: stage 0 is 2 (2 - 0 - 1) + (2 - 1) 2 = 4 units ahead, stage 1 is 2 ahead.
-  CHECK(text(stage_order(interleaved, 0, 2, 4, 2)) == "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3 ");
-  CHECK(text(stage_order(interleaved, 1, 2, 4, 2)) == "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3 ");
-  // All units are ahead where there are no more: m v = 4.
-  CHECK(text(stage_order(interleaved, 0, 2, 2, 2)) == "F0 F1 F0' F1' B0' B1' B0 B1 ");
-}
-
-TEST_CASE("Interleaved: laps divide the bubble (p - 1)(t_f + t_b), and keep 2 (p - r - 1) + (v - 1) p + 1 units") {
-  for (int p : {2, 3, 4, 8})
-    for (int v : {2, 3, 4})
-      for (int groups : {1, 2, 5}) {
-        const int m = groups * p;
-        const double f = 2, b = 3;  // of a stage, all laps together
-        const Run r = run(pipeline_order(interleaved, p, m, true, v), p, f / v, b / v, v);
-        CHECK(r.makespan == Approx(m * (f + b) + (p - 1) * (f + b) / v).epsilon(1e-12));
-        for (int s = 0; s < p; ++s)
-          CHECK(r.most_alive[static_cast<std::size_t>(s)] == std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1));
-      }
-  // Published by Megatron-LM's schedule: p = 8, v = 4 keep 2 x 7 + 3 x 8 + 1 = 39 quarters of a micro-batch on rank 0.
-  CHECK(run(pipeline_order(interleaved, 8, 16, true, 4), 8, 1, 2, 4).most_alive[0] == 39);
-}
 
 TEST_CASE("The schedules built with interleaved stages have that bubble, and update once") {
   const int p = GENERATE(2, 3), v = GENERATE(2, 3);
