@@ -70,7 +70,7 @@ struct MemoryCost {
   Outside<SecondsPerByte> outside = {};
 };
 
-// What the device's L2 cache gives to all multiprocessors together, of operands that it holds (kernel_price.hpp).
+// The rate of the device's L2 cache to all multiprocessors together, for operands that it holds (kernel_price.hpp).
 struct CacheRate {
   BytesPerSecond bandwidth;
   Provenance provenance;

@@ -57,7 +57,7 @@ struct KernelLaw {
 
 const KernelLaw& law_of(KernelKind kind);
 
-// What the law says of products, or of experts, with shared right factors. At most what it says without.
+// The law's time of products, or of experts, with shared right factors: at most that without.
 Seconds seconds_with_shared(const KernelShape& shape, std::span<const double> parameters, Bytes element,
                             const SharedFactor& shared);
 

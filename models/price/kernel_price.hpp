@@ -29,7 +29,7 @@ class KernelPrices {
   // `row_share`: of the rows of each shape, those that there are. The launches are fixed.
   ResourceTime of(std::span<const KernelUse> kernels, double row_share) const;
 
-  // What products read from memory once and then from the cache, where they do: the bytes of these later times.
+  // The bytes of right factors that products read from the cache, having read them from memory once.
   Bytes read_from_cache(std::span<const KernelUse> kernels) const;
 
   // Whether kernels differ in more than their flops: in shapes that are known, or in formats.
