@@ -201,7 +201,7 @@ std::string flops_of_token(const Experiment& e) {
       flops.per_token() / 1e9);
 }
 
-// Where rows stand by their source, each source's rows are a product that reads the expert's weights again.
+// Rows that stand by their source are a product for each source, which reads the expert's weights again.
 std::string reread_weights(const Experiment& e) {
   const Bytes size = e.cluster.device.l2_cache;
   const auto& cache = e.calibration->l2_cache;
