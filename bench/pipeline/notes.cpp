@@ -8,6 +8,7 @@
 #include <span>
 
 #include "bench/pipeline/backends.hpp"
+#include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
@@ -200,6 +201,22 @@ std::string flops_of_token(const Experiment& e) {
       flops.per_token() / 1e9);
 }
 
+// Rows that stand by their source are a product for each source, which reads the expert's weights again.
+std::string reread_weights(const Experiment& e) {
+  const Bytes size = e.cluster.device.l2_cache;
+  const auto& cache = e.calibration->l2_cache;
+  if (size > Bytes(0) && cache)
+    return fmt::format(
+        "plan.layout rank_major reads an expert's weights once for each rank whose rows it has: if they fit into {} of "
+        "L2 cache, later times at its {} ({}); else each time from device memory",
+        reports::bytes(size), format_quantity(cache->bandwidth), name_in(origin_names, cache->provenance.origin));
+  return fmt::format(
+      "plan.layout rank_major reads an expert's weights once for each rank whose rows it has, here each time from "
+      "device memory: {}",
+      cache ? fmt::format("cluster {} does not say how large the L2 cache is (device.l2_cache)", e.cluster.name)
+            : fmt::format("calibration {} does not say what the L2 cache gives (l2_cache)", e.calibration->name));
+}
+
 std::string idle_stages(const Experiment& e) {
   return fmt::format(
       "{} pipeline stages, but a batch of {} sample{} makes {} micro-batch{} at most: the stages mostly wait for one "
@@ -231,6 +248,8 @@ void add_limits(Report& report) {
       add(result.backend +
           " leaves out what is not a link: calibrated rates, interference and shared device memory; latencies and "
           "kernels are the calibration's");
+  for (const SystemResult& result : report.results)
+    if (result.plan.layout == Layout::RankMajor && !e.model.dense()) add(reread_weights(e));
   for (const SystemResult& result : report.results)
     if (result.plan.graphs != Graphs::None && !e.calibration->host)
       add(

@@ -27,8 +27,8 @@ void add_stage_transfers(const Experiment& experiment, std::vector<std::string>&
 void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
 
 // Lines on what the results extrapolate, leave out or approximate: memory beside that of the layers, pipelines that
-// cannot be filled, parts of the model that no step has, times of profiled modules, events, ranks that are unlike, the
-// described network.
+// cannot be filled, weights that a layout reads again, parts of the model that no step has, times of profiled modules,
+// events, ranks that are unlike, the described network.
 void add_limits(Report& report);
 
 }  // namespace dovetail::bench

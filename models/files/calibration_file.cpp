@@ -180,6 +180,8 @@ std::string to_calibration_file(const Calibration& calibration, const Json& meas
   json["gemms"] = list_entries(calibration.gemms, gemm_entry);
   json["memory"] = cost_entry(calibration.memory);
   if (calibration.strided_copy) json["strided_copy"] = cost_entry(*calibration.strided_copy);
+  if (const auto& cache = calibration.l2_cache)
+    json["l2_cache"] = {{"bandwidth", text(cache->bandwidth)}, {"provenance", provenance_entry(cache->provenance)}};
   if (!calibration.messages.empty()) json["messages"] = list_entries(calibration.messages, message_entry);
   if (calibration.copy) json["copy"] = cost_entry(*calibration.copy);
   if (!calibration.kernels.empty()) json["kernels"] = list_entries(calibration.kernels, kernel_entry);

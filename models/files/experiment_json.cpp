@@ -24,6 +24,7 @@ Json device_json(const Device& device) {
             {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.value()},
             {"peak_flops_per_s", std::move(peak)}};
   if (device.multiprocessors > 0) json["multiprocessors"] = device.multiprocessors;
+  if (device.l2_cache > Bytes(0)) json["l2_cache_bytes"] = device.l2_cache.value();
   return json;
 }
 
@@ -296,6 +297,9 @@ Json to_json(const Calibration& calibration) {
                     {"pace", calibration.host->pace},
                     {"provenance", provenance_json(calibration.host->provenance)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
+  if (const auto& cache = calibration.l2_cache)
+    json["l2_cache"] = {{"bandwidth_bytes_per_s", cache->bandwidth.value()},
+                        {"provenance", provenance_json(cache->provenance)}};
   if (!calibration.tables.empty()) json["tables"] = list_json(calibration.tables, table_json);
   if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
   if (!calibration.kernels.empty()) json["kernels"] = list_json(calibration.kernels, kernel_json);

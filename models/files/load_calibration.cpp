@@ -96,6 +96,10 @@ MemoryCost read_memory(const JsonReader& json) {
   return cost;
 }
 
+CacheRate read_cache(const JsonReader& json) {
+  return {json.quantity<BytesPerSecond>("bandwidth", Sign::Positive), read_provenance(json.at("provenance"))};
+}
+
 MessageCost read_message(const JsonReader& json, const std::vector<MessageCost>& earlier) {
   MessageCost cost;
   cost.link = json.enumeration("link", link_kind_names);
@@ -276,6 +280,7 @@ Calibration read_calibration(const JsonReader& json) {
     for (const JsonReader& each : sustained->elements()) calibration.sustained.push_back(read_sustained(each));
   calibration.memory = read_memory(json.at("memory"));
   if (const auto strided = json.find("strided_copy")) calibration.strided_copy = read_memory(*strided);
+  if (const auto cache = json.find("l2_cache")) calibration.l2_cache = read_cache(*cache);
   if (const auto messages = json.find("messages"))
     for (const JsonReader& each : messages->elements())
       calibration.messages.push_back(read_message(each, calibration.messages));

@@ -16,6 +16,7 @@ Device read_device(const JsonReader& json) {
   device.memory = json.quantity<Bytes>("memory", Sign::Positive);
   device.memory_bandwidth = json.quantity<BytesPerSecond>("memory_bandwidth", Sign::Positive);
   device.multiprocessors = json.integer_or("multiprocessors", 0);
+  device.l2_cache = json.quantity_or("l2_cache", Bytes(0), Sign::Positive);
   if (const auto peak = json.find("peak"))
     for (const auto& [name, dtype] : dtype_names)
       if (peak->has(name)) device.peak[dtype] = peak->quantity<FlopsPerSecond>(name, Sign::Positive);

@@ -203,6 +203,7 @@ KernelUse read_kernel_use(const JsonReader& r) {
   use.times = r.number("times", 0);
   use.launches = r.integer("launches", 0);
   if (r.has("dtype")) use.dtype = r.enumeration("dtype", dtype_names);
+  if (r.has("readers")) use.readers = r.long_integer("readers", 1);
   return use;
 }
 

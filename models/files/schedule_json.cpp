@@ -40,6 +40,7 @@ Json kernel_use_json(const KernelUse& use) {
             {"times", use.times},
             {"launches", use.launches}};
   if (use.dtype) json["dtype"] = name_in(dtype_names, *use.dtype);
+  if (use.readers > 1) json["readers"] = use.readers;
   return json;
 }
 

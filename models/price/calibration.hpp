@@ -70,6 +70,12 @@ struct MemoryCost {
   Outside<SecondsPerByte> outside = {};
 };
 
+// The rate of the device's L2 cache to all multiprocessors together, for operands that it holds (kernel_price.hpp).
+struct CacheRate {
+  BytesPerSecond bandwidth;
+  Provenance provenance;
+};
+
 // All-to-alls by their messages, where known, in place of the CollectiveCost: a rank that sends m messages to p peers,
 // n bytes over this kind of link, takes
 //   m * per_message * (1 + p / connections) + max(n / bandwidth, n / p / peer_bandwidth).
@@ -144,6 +150,7 @@ struct Calibration {
   std::vector<SustainedRate> sustained;
   MemoryCost memory;
   std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
+  std::optional<CacheRate> l2_cache;       // none: what is read again is priced as read from memory
   std::vector<MessageCost> messages;
   std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
   std::vector<KernelCost> kernels;

@@ -214,6 +214,13 @@ void CostRanges::add_memory_costs() {
         [of, launch](Calibration& c, double ends, std::uint64_t) { put_off(of(c).alpha, launch, ends); });
   };
   rate("device memory", calibration_.memory, [](Calibration& c) -> MemoryCost& { return c.memory; });
+  if (calibration_.l2_cache) {  // with the memory: too few plans rest on it for a cost of its own
+    const double within = within_of(calibration_.l2_cache->provenance, assumed_rate);
+    add("device memory", calibration_.memory.provenance.origin, 1,
+        [within](Calibration& c, double ends, std::uint64_t) {
+          c.l2_cache->bandwidth = c.l2_cache->bandwidth / std::pow(within, ends);
+        });
+  }
   if (calibration_.strided_copy)
     rate("strided copies", *calibration_.strided_copy, [](Calibration& c) -> MemoryCost& { return *c.strided_copy; });
   if (calibration_.copy)

@@ -75,23 +75,32 @@ double together(double a, double b, double power) {
   return std::pow(std::pow(a, power) + std::pow(b, power), 1 / power);
 }
 
-double product_seconds(double rows, double columns, double inner, double groups, std::span<const double> p,
-                       double element) {
-  const double bytes = element * groups * (rows * inner + inner * columns + rows * columns);
+// `factors`: how many right factors take as long to read as all those that are read.
+double product_seconds(double rows, double columns, double inner, double groups, double factors,
+                       std::span<const double> p, double element) {
+  const double bytes = element * (groups * (rows * inner + rows * columns) + factors * inner * columns);
   return together(seconds_of_tiles(rows, columns, inner, groups, p), bytes / (p[Bandwidth] * giga), 4);
 }
 
-Seconds gemm_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
-  return Seconds(product_seconds(size(s, 0), size(s, 1), size(s, 2), size(s, 3), p, element.value()) +
+Seconds gemm_with(const KernelShape& s, std::span<const double> p, Bytes element, double factors) {
+  return Seconds(product_seconds(size(s, 0), size(s, 1), size(s, 2), size(s, 3), factors, p, element.value()) +
                  p[Launch] * micro);
 }
 
+Seconds gemm_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+  return gemm_with(s, p, element, size(s, 3));
+}
+
 // A kernel counts one launch, which the products of gate and up, the activation and the product down share.
-Seconds experts_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+Seconds experts_with(const KernelShape& s, std::span<const double> p, Bytes element, double factors) {
   const double experts = size(s, 1), rows = size(s, 0) / experts, hidden = size(s, 2), inter = size(s, 3);
-  return Seconds(product_seconds(rows, 2 * inter, hidden, experts, p, element.value()) +
-                 product_seconds(rows, hidden, inter, experts, p, element.value()) +
+  return Seconds(product_seconds(rows, 2 * inter, hidden, experts, factors, p, element.value()) +
+                 product_seconds(rows, hidden, inter, experts, factors, p, element.value()) +
                  p[RowPasses] * element.value() * hidden * size(s, 4) / (p[Bandwidth] * giga) + p[Launch] * micro);
+}
+
+Seconds experts_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+  return experts_with(s, p, element, size(s, 1));
 }
 
 Seconds attention_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
@@ -154,6 +163,17 @@ const KernelLaw& law_of(KernelKind kind) {
   for (const KernelLaw& law : laws)
     if (law.kind == kind) return law;
   throw InternalError("a kind of kernel without a law");
+}
+
+Seconds seconds_with_shared(const KernelShape& shape, std::span<const double> p, Bytes element,
+                            const SharedFactor& shared) {
+  const bool experts = shape.kind == KernelKind::Experts || shape.kind == KernelKind::ExpertGradients;
+  check(experts || shape.kind == KernelKind::Gemm || shape.kind == KernelKind::WeightGradient,
+        "products have right factors");
+  const double all = size(shape, experts ? 1 : 3), first = all / static_cast<double>(shared.readers);
+  const double faster = std::max(1.0, shared.cache.value() / (p[Bandwidth] * giga));
+  const double factors = first + (all - first) / faster;
+  return experts ? experts_with(shape, p, element, factors) : gemm_with(shape, p, element, factors);
 }
 
 }  // namespace dovetail

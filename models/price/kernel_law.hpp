@@ -5,7 +5,8 @@
 // Gemm and experts, T = (tiles^4 + memory^4)^(1/4) + launch per kernel:
 //   tiles: the least over the tile sizes of waves x multiprocessors x 2 x tile x (inner + extra_inner) / (rate x share
 //     of that tile size), where waves = ceil(tiles / multiprocessors). A last wave costs as much as a full one.
-//   memory: the bytes of both factors and the product / bandwidth.
+//   memory: the bytes of both factors and the product / bandwidth. Right factors that a cache holds are read from
+//     memory by the first product of each, and at the cache's bandwidth by the others (SharedFactor).
 //   Experts are two such products, one launch, and passes over all rows that the kernel looks at.
 // Attention, T = ((flops / rate)^3 + memory^3)^(1/3) + launch.
 // Collectives inside a node, T = launch + rank x (ranks - 1) + bytes / bandwidth, where bytes are those that a rank
@@ -37,6 +38,12 @@ struct LawParameter {
 inline constexpr std::size_t kernel_features = 5;
 using KernelFeatures = std::array<double, kernel_features>;
 
+// A right factor that `readers` products of one launch read one after another, from a cache all but the first.
+struct SharedFactor {
+  std::int64_t readers = 1;
+  BytesPerSecond cache;  // to all multiprocessors together
+};
+
 struct KernelLaw {
   KernelKind kind;
   std::span<const LawParameter> parameters;
@@ -49,5 +56,9 @@ struct KernelLaw {
 };
 
 const KernelLaw& law_of(KernelKind kind);
+
+// The law's time of products, or of experts, with shared right factors: at most that without.
+Seconds seconds_with_shared(const KernelShape& shape, std::span<const double> parameters, Bytes element,
+                            const SharedFactor& shared);
 
 }  // namespace dovetail

@@ -27,8 +27,9 @@ KernelPrices::Format::Format(const Calibration& calibration, DType of, bool last
     tables[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, of);
 }
 
-KernelPrices::KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products, bool sustained)
-    : calibration_(calibration), element_(size_of(dtype)), usual_(calibration, dtype, sustained) {
+KernelPrices::KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products, bool sustained,
+                           Bytes l2_cache)
+    : calibration_(calibration), element_(size_of(dtype)), l2_cache_(l2_cache), usual_(calibration, dtype, sustained) {
   find_gemm(calibration, dtype);
   if (!products || *products == dtype) return;
   require_products(calibration, *products);
@@ -43,6 +44,21 @@ const KernelPrices::Format& KernelPrices::format_of(const KernelUse& kernel) con
 
 bool KernelPrices::tells_kernels_apart() const {
   return products_ || std::ranges::any_of(usual_.tables, [](const KernelTable* table) { return table != nullptr; });
+}
+
+KernelPrices::Shared KernelPrices::shared_factor(const KernelUse& kernel) const {
+  if (kernel.readers <= 1 || !calibration_.l2_cache) return {};
+  if (right_factor(kernel.shape) * size_of(format_of(kernel).dtype) > l2_cache_) return {};
+  return SharedFactor{kernel.readers, calibration_.l2_cache->bandwidth};
+}
+
+Bytes KernelPrices::read_from_cache(std::span<const KernelUse> kernels) const {
+  Bytes bytes;
+  for (const KernelUse& kernel : kernels)
+    if (shared_factor(kernel))
+      bytes += kernel.times * (1 - 1 / static_cast<double>(kernel.readers)) * right_factors(kernel.shape) *
+               size_of(format_of(kernel).dtype);
+  return bytes;
 }
 
 ResourceTime KernelPrices::of(std::span<const KernelUse> kernels, double row_share) const {
@@ -80,6 +96,10 @@ ResourceTime of_table(const KernelTable& table, Seconds time) {
   return {launch, time - launch};
 }
 
+Seconds seconds_of(const KernelTable& table, const KernelShape& shape, const std::optional<SharedFactor>& shared) {
+  return shared ? table.seconds(shape, *shared) : table.seconds(shape);
+}
+
 // A table of short measurements, slowed to what the device keeps up.
 ResourceTime sustained(const SustainedRate* rate, const KernelTable& table, Flops done, ResourceTime time) {
   if (rate == nullptr || table.sustained || time.busy <= Seconds(0)) return time;
@@ -95,31 +115,34 @@ double KernelPrices::training_times(KernelKind kind) const {
 
 // One that was measured by itself takes that. Others take so many times what the kernel does that does as much; of
 // backward attention that is as many flops at its rate.
-std::optional<ResourceTime> KernelPrices::by_tables(const Format& format, const KernelShape& shape) const {
+std::optional<ResourceTime> KernelPrices::by_tables(const Format& format, const KernelShape& shape,
+                                                    const Shared& shared) const {
   const KernelKind kind = shape.kind, other = like(kind);
-  if (other == KernelKind::Experts) return by_experts(format, shape);
+  if (other == KernelKind::Experts) return by_experts(format, shape, shared);
   if (const KernelTable* own = format.table(kind))
-    return sustained(format.sustained, *own, flops(shape), of_table(*own, own->seconds(shape)));
+    return sustained(format.sustained, *own, flops(shape), of_table(*own, seconds_of(*own, shape, shared)));
   const KernelTable* const table = other == kind ? nullptr : format.table(other);
   if (table == nullptr) return {};
   const KernelShape as_other = as_kind(shape, other);
-  const ResourceTime time = of_table(*table, table->seconds(as_other));
+  const ResourceTime time = of_table(*table, seconds_of(*table, as_other, shared));
   const double work = training_times(kind) * (flops(shape) / flops(as_other));
   return times(work, sustained(format.sustained, *table, flops(as_other), time));
 }
 
-std::optional<ResourceTime> KernelPrices::by_experts(const Format& format, const KernelShape& shape) const {
+std::optional<ResourceTime> KernelPrices::by_experts(const Format& format, const KernelShape& shape,
+                                                     const Shared& shared) const {
   const bool gradients = shape.kind == KernelKind::ExpertGradients;
   const KernelShape forward = as_kind(shape, KernelKind::Experts);
   const KernelTable* const own = format.table(KernelKind::Experts);
   const KernelTable* const products = format.table(KernelKind::Gemm);
   const KernelTable* const weights = gradients ? format.table(KernelKind::WeightGradient) : nullptr;
   if (weights != nullptr)
-    return sustained(format.sustained, *weights, flops(shape), of_table(*weights, grouped_gradients(*weights, shape)));
+    return sustained(format.sustained, *weights, flops(shape),
+                     of_table(*weights, grouped_gradients(*weights, shape, shared)));
   const bool grouped = products != nullptr && (own == nullptr || own->or_grouped);
   if (!grouped && own == nullptr) return {};
-  Seconds each = grouped ? grouped_experts(*products, forward) : own->seconds(forward);
-  if (grouped && own != nullptr) each = std::min(each, own->seconds(forward));
+  Seconds each = grouped ? grouped_experts(*products, forward, shared) : seconds_of(*own, forward, shared);
+  if (grouped && own != nullptr) each = std::min(each, seconds_of(*own, forward, shared));
   const KernelTable& table = grouped ? *products : *own;
   return times(training_times(shape.kind), sustained(format.sustained, table, flops(forward), of_table(table, each)));
 }
@@ -127,7 +150,8 @@ std::optional<ResourceTime> KernelPrices::by_experts(const Format& format, const
 ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
   const Format& format = format_of(kernel);
   const KernelShape shape = with_rows(kernel.shape, row_share);
-  if (const std::optional<ResourceTime> time = by_tables(format, shape)) return times(kernel.times, *time);
+  if (const std::optional<ResourceTime> time = by_tables(format, shape, shared_factor(kernel)))
+    return times(kernel.times, *time);
   return time_of(*format.gemm, training_times(shape.kind) * kernel.times * flops(shape), kernel.launches);
 }
 
@@ -143,20 +167,21 @@ ExpertSides sides_of(const KernelShape& shape) {
 
 }  // namespace
 
-Seconds KernelPrices::grouped_gradients(const KernelTable& weights, const KernelShape& shape) {
+Seconds KernelPrices::grouped_gradients(const KernelTable& weights, const KernelShape& shape, const Shared& shared) {
   const auto [rows, experts, hidden, inter] = sides_of(shape);
   const auto product = [&](std::int64_t a, std::int64_t b) {
-    return weights.seconds(as_kind(gemm_shape(a, b, rows, experts), KernelKind::WeightGradient));
+    return seconds_of(weights, as_kind(gemm_shape(a, b, rows, experts), KernelKind::WeightGradient), shared);
   };
   return gate_and_up * product(hidden, inter) + product(inter, hidden);
 }
 
-Seconds KernelPrices::grouped_experts(const KernelTable& products, const KernelShape& shape) const {
+Seconds KernelPrices::grouped_experts(const KernelTable& products, const KernelShape& shape,
+                                      const Shared& shared) const {
   const auto [rows, experts, hidden, inter] = sides_of(shape);
   // The activation of a gated expert reads two numbers and writes one.
   const Bytes activation = 3 * static_cast<double>(rows * experts * inter) * element_;
-  return gate_and_up * products.seconds(gemm_shape(rows, inter, hidden, experts)) +
-         products.seconds(gemm_shape(rows, hidden, inter, experts)) + activation * calibration_.memory.beta;
+  return gate_and_up * seconds_of(products, gemm_shape(rows, inter, hidden, experts), shared) +
+         seconds_of(products, gemm_shape(rows, hidden, inter, experts), shared) + activation * calibration_.memory.beta;
 }
 
 namespace {

@@ -5,6 +5,10 @@
 // products, by the table of products, with an activation that reads and writes device memory between them. The parts
 // count where nobody measured the whole. The faster way counts if the table says that its kernel is one of several
 // choices (KernelTable::or_grouped).
+//
+// Products that read the same right factor one after another (KernelUse::readers) read it from memory once, and later
+// from the L2 cache, if its size and its bandwidth are known and the factor fits. Results that add up stay there, too.
+// A cache that holds one factor is enough, since libraries multiply expert by expert.
 #pragma once
 #include <optional>
 #include <span>
@@ -18,11 +22,15 @@ class KernelPrices {
  public:
   // Throws InputError where the calibration has no GEMM cost for `dtype`. `products`: the format of products that name
   // it (KernelUse::dtype), for which costs or a table of products must be known. The calibration must live as long.
-  // `sustained`: kernels are as slow as in a training that lasts.
-  KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {}, bool sustained = false);
+  // `sustained`: kernels are as slow as in a training that lasts. `l2_cache`: of the device; 0: not known.
+  KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {}, bool sustained = false,
+               Bytes l2_cache = {});
 
   // `row_share`: of the rows of each shape, those that there are. The launches are fixed.
   ResourceTime of(std::span<const KernelUse> kernels, double row_share) const;
+
+  // The bytes of right factors that products read from the cache, having read them from memory once.
+  Bytes read_from_cache(std::span<const KernelUse> kernels) const;
 
   // Whether kernels differ in more than their flops: in shapes that are known, or in formats.
   bool tells_kernels_apart() const;
@@ -41,15 +49,17 @@ class KernelPrices {
 
   const Format& format_of(const KernelUse& kernel) const;
   ResourceTime of(const KernelUse& kernel, double row_share) const;
+  using Shared = std::optional<SharedFactor>;
+  Shared shared_factor(const KernelUse& kernel) const;  // none: no factor is, or no cache holds it
   // The time of a kernel by the tables, and the part of it that no shape goes below. None where no table knows it.
-  std::optional<ResourceTime> by_tables(const Format& format, const KernelShape& shape) const;
-  std::optional<ResourceTime> by_experts(const Format& format, const KernelShape& shape) const;
-  Seconds grouped_experts(const KernelTable& products, const KernelShape& shape) const;
-  static Seconds grouped_gradients(const KernelTable& weights, const KernelShape& shape);
+  std::optional<ResourceTime> by_tables(const Format& format, const KernelShape& shape, const Shared& shared) const;
+  std::optional<ResourceTime> by_experts(const Format& format, const KernelShape& shape, const Shared& shared) const;
+  Seconds grouped_experts(const KernelTable& products, const KernelShape& shape, const Shared& shared) const;
+  static Seconds grouped_gradients(const KernelTable& weights, const KernelShape& shape, const Shared& shared);
   double training_times(KernelKind kind) const;
 
   const Calibration& calibration_;
-  Bytes element_;
+  Bytes element_, l2_cache_;
   Format usual_;
   std::optional<Format> products_;
 };

@@ -182,6 +182,12 @@ Seconds KernelTable::seconds(const KernelShape& shape) const {
   return factor * std::exp(off) * prediction.time;
 }
 
+Seconds KernelTable::seconds(const KernelShape& shape, const SharedFactor& shared) const {
+  const Seconds apart = seconds(shape);
+  const double share = seconds_with_shared(shape, law_, size_of(dtype_), shared) / by_law(shape);
+  return std::min(apart, std::max(apart * share, Seconds(amount(shape) / fastest_)));
+}
+
 double KernelTable::log_within(const Prediction& prediction) const {
   return measured_->multiple() * (least_scatter + prediction.scatter);
 }

@@ -45,6 +45,8 @@ class KernelTable {
   KernelTable(KernelKind kind, DType dtype, std::vector<double> law, std::vector<MeasuredKernel> points);
 
   Seconds seconds(const KernelShape& shape) const;  // remembered; may be called from several threads
+  // The same of products, or of experts, with shared right factors: as much less as the law says.
+  Seconds seconds(const KernelShape& shape, const SharedFactor& shared) const;
   // The true times of nine of ten shapes that the table does not hold are within this factor of seconds(). It is wide
   // where the nearest measured shapes disagree, and how wide follows from predicting measured shapes by the others.
   double within(const KernelShape& shape) const;

@@ -42,7 +42,7 @@ class Pricer {
         network_(network),
         gemm_(find_gemm(*experiment.calibration, experiment.workload.dtype)),
         shapes_(*experiment.calibration, experiment.workload.dtype, experiment.workload.other_products(),
-                experiment.workload.phases == Phases::Training),
+                experiment.workload.phases == Phases::Training, experiment.cluster.device.l2_cache),
         by_shapes_(schedule.kernels.size()) {
     if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
@@ -131,7 +131,7 @@ class Pricer {
   // Kernels and the copies of an all-to-all; what an exchange reads and writes is its flows' (see network_load.hpp).
   void demand_memory(const Op& op) {
     Bytes traffic = op.memory_traffic();
-    if (op.kernel() != nullptr) traffic += op.kernel()->gemm_traffic;
+    if (op.kernel() != nullptr) traffic += op.kernel()->gemm_traffic - from_cache(*op.kernel());
     if (traffic <= Bytes(0)) return;
     const NetworkDemand demand = network_->memory(s_.class_of(op), traffic);
     p_.demands.push_back({static_cast<int>(kinds_.size() * s_.classes.size()) + demand.resource, demand.seconds, 1});
@@ -204,8 +204,19 @@ class Pricer {
     ResourceTime time = shapes_.tells_kernels_apart() ? by_shapes(w) : time_of(gemm_, w.flops, w.gemms);
     const ResourceTime others = time_of(memory, w.memory_traffic, w.memory_kernels);
     if (w.memory_traffic > Bytes(0)) time.fixed += others.fixed;
-    const Seconds gemms = std::max(time.busy, w.gemm_traffic * memory.beta);
-    add_kernel(op, {time.fixed, gemms + others.busy});
+    add_kernel(op, {time.fixed, std::max(time.busy, gemm_traffic(w)) + others.busy});
+  }
+
+  // The part of a layout's traffic of products that the L2 cache gives; with fewer rows less of it too.
+  Bytes from_cache(const KernelWork& w) const {
+    if (w.gemm_traffic <= Bytes(0)) return {};
+    return std::min(w.gemm_traffic, w.row_share * shapes_.read_from_cache(s_.kernels_of(w)));
+  }
+
+  Seconds gemm_traffic(const KernelWork& w) const {
+    const Bytes cached = from_cache(w);
+    const Seconds memory = (w.gemm_traffic - cached) * e_.calibration->memory.beta;
+    return cached > Bytes(0) ? memory + cached / e_.calibration->l2_cache->bandwidth : memory;
   }
 
   ResourceTime by_shapes(const KernelWork& w) {

@@ -99,6 +99,27 @@ Flops flops(const KernelShape& shape) {
   }
 }
 
+double right_factor(const KernelShape& shape) {
+  const auto size = [&](std::size_t i) { return static_cast<double>(shape.size[i]); };
+  switch (shape.kind) {
+    case KernelKind::Gemm:
+    case KernelKind::WeightGradient:
+      return size(1) * size(2);
+    case KernelKind::Experts:
+    case KernelKind::ExpertGradients:
+      return size(2) * size(3);
+    default:
+      return 0;
+  }
+}
+
+double right_factors(const KernelShape& shape) {
+  const bool product = shape.kind == KernelKind::Gemm || shape.kind == KernelKind::WeightGradient;
+  const double factors =
+      product ? static_cast<double>(shape.size[3]) : expert_matrices * static_cast<double>(shape.size[1]);
+  return factors * right_factor(shape);
+}
+
 double amount(const KernelShape& shape) {
   if (computes(shape.kind)) return flops(shape).value();
   const auto size = [&](std::size_t i) { return static_cast<double>(shape.size[i]); };

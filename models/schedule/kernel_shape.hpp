@@ -82,6 +82,9 @@ KernelShape exchange_shape(KernelKind kind, std::int64_t tokens, std::int64_t ro
                            std::int64_t multiprocessors);
 
 Flops flops(const KernelShape& shape);  // of kernels that compute; else 0
+// Numbers in the right factors of all its products, and in one of them; 0 of kernels that are no products.
+double right_factors(const KernelShape& shape);
+double right_factor(const KernelShape& shape);
 // By how much a rate multiplies: flops of kernels that compute, bytes to other ranks of collectives, numbers in the
 // copies of dispatch and combine.
 double amount(const KernelShape& shape);
@@ -93,6 +96,8 @@ struct KernelUse {
   double times = 1;
   int launches = 1;
   std::optional<DType> dtype = {};  // that it multiplies in; none: the workload's
+  // Products of the shape that, one after another, read the same right factor or add to the same result.
+  std::int64_t readers = 1;
   friend bool operator==(const KernelUse&, const KernelUse&) = default;
 };
 

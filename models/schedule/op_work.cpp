@@ -19,9 +19,9 @@ double passes(Phase phase) {
 
 }  // namespace
 
-void KernelList::add(const KernelShape& shape, double times, int launches) {
+void KernelList::add(const KernelShape& shape, double times, int launches, std::int64_t readers) {
   check(count_ < kernels_.size(), "an op of more kernels than a list holds");
-  kernels_[count_++] = {shape, times, launches, dtype_};
+  kernels_[count_++] = {shape, times, launches, dtype_, readers};
 }
 
 void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner,
@@ -240,10 +240,12 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
   const std::int64_t tile = std::max(1, plan_.row_tile), padded = (rows + tile - 1) / tile * tile;
   const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
   const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
+  const std::int64_t readers = runs / experts;
   KernelList kernels(widens_, products_);
-  kernels.add(shape, matrices / gated_matrices, matrices);
+  kernels.add(shape, matrices / gated_matrices, matrices, readers);
   if (phase == Phase::Backward)
-    kernels.add(widens_ ? as_kind(shape, KernelKind::ExpertGradients) : shape, matrices / gated_matrices, matrices);
+    kernels.add(widens_ ? as_kind(shape, KernelKind::ExpertGradients) : shape, matrices / gated_matrices, matrices,
+                readers);
   MemoryPasses memory;
   if (!products_) return of(kernels, memory);
   add_casts(phase, experts, runs * rows, matrices, memory);

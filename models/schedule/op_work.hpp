@@ -19,7 +19,7 @@ class KernelList {
   // `dtype`: of the kernels that are added. `widens`: weight gradients add up in a wider format than their factors.
   explicit KernelList(bool widens, std::optional<DType> dtype = {}) : widens_(widens), dtype_(dtype) {}
 
-  void add(const KernelShape& shape, double times = 1, int launches = 1);
+  void add(const KernelShape& shape, double times = 1, int launches = 1, std::int64_t readers = 1);
   void add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t groups = 1);
   void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }  // of those that follow
 

@@ -76,6 +76,7 @@ class CutExperts {
       const KernelShape shape =
           experts_shape(runs * each, runs, kernel.shape.size[2], kernel.shape.size[3], runs * each);
       kernel.shape = as_kind(shape, kernel.shape.kind);
+      kernel.readers = major ? 1 : ranks;
       kernels.push_back(kernel);
     }
     const ResourceTime time = prices_.of(kernels, share);
@@ -98,7 +99,7 @@ class CutExperts {
 LeastExperts::LeastExperts(const Experiment& experiment, int most_degree)
     : experiment_(experiment),
       prices_(*experiment.calibration, experiment.workload.dtype, experiment.workload.other_products(),
-              experiment.workload.phases == Phases::Training),
+              experiment.workload.phases == Phases::Training, experiment.cluster.device.l2_cache),
       most_degree_(most_degree) {}
 
 ExpertTimes LeastExperts::of(const PricedSchedule& priced, OpId id, const Experiment& stage,

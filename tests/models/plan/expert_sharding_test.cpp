@@ -304,7 +304,24 @@ TEST_CASE("rank_major at 2,048 GPUs is bound by re-reading weights") {
   CHECK(gemm == Approx(22.27).epsilon(.001));
   // Published: 30.2 ms, 11.3 times the 2.67 ms of one GEMM of 16,384 rows; ours is 26 % below.
   CHECK(gemm / (30.2 / 11.3) == Approx(8.33).epsilon(.001));
+
+  // The L2 cache of 40 MiB holds the 16 MiB of weights: 16.8 MB of them and 268 MB of rows at 1,555 GB/s are .183 ms,
+  // and 2,047 times the weights at 5.4 TB/s 6.360 ms.
+  const double again = 4e3 * 2047 * 2048 * 2048 / 5.4e12, once = 4e3 * (2048.0 * 2048 + 2048 * 8 * 4096) / 1555e9;
+  e.cluster.device.l2_cache = Bytes(40 << 20);
+  CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(gemm));  // how fast it is stands nowhere
+  e.calibration.edit().l2_cache = CacheRate{BytesPerSecond(5.4e12), {}};
+  CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(again + once));
+  CHECK(again + once == Approx(6.543).epsilon(.001));
+  e.cluster.device.l2_cache = Bytes(16 << 20);
+  CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(again + once));
+  e.cluster.device.l2_cache = Bytes((16 << 20) - 1);
+  CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(gemm));  // a byte too small
+  e.cluster.device.l2_cache = Bytes(0);
+  CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(gemm));  // not known
+
   plan.layout = Layout::ExpertMajor;
+  e.cluster.device.l2_cache = Bytes(40 << 20);
   CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(2e3 * 16384 * 2048 * 2048 / 156e12));  // flops only
 }
 

@@ -232,3 +232,38 @@ TEST_CASE("times of a table may be off: all by a factor, each by its own range")
   const double sure = std::log(table.within(shape));
   CHECK(std::log(again.seconds(shape) / time) == Approx(std::log(off) * std::hypot(sure, std::log(1.2)) / sure));
 }
+
+TEST_CASE("right factors that a cache holds are read from memory once") {
+  Calibration c;
+  c.gemms = {{DType::Bf16, {}, SecondsPerFlop(1e-15), {}}};
+  c.tables.emplace_back(KernelKind::Gemm, DType::Bf16, product_law, gemms(by_law));
+  // 2,048 products of 8 rows with one factor of 2048 x 2048. In tiles of 64 x 128: 249 waves of 132 x 64 x 128 / .7 x 2
+  // x 2248 operations at 800 TFLOP/s take 2.162 ms. Read each time, the factors are 17.18 GB and the rows .13: 6.184 ms
+  // at 2800 GB/s. (2.162^4 + 6.184^4)^(1/4) = 6.207, and .0025 for the launch.
+  const KernelShape shape = gemm_shape(8, 2048, 2048, 2048);
+  CHECK(by_law(shape).value() * 1e3 == Approx(6.209).epsilon(1e-3));
+  // 2,047 of them at 9900 GB/s and one from memory take as long as 580 from memory: 1.786 ms with the rows.
+  // (2.162^4 + 1.786^4)^(1/4) = 2.379.
+  const SharedFactor shared{2048, BytesPerSecond(9.9e12)};
+  CHECK(c.tables[0].seconds(shape, shared).value() * 1e3 == Approx(2.381).epsilon(1e-3));
+  CHECK(seconds_with_shared(shape, product_law, Bytes(2), {1, BytesPerSecond(9.9e12)}) == by_law(shape));
+  CHECK(seconds_with_shared(shape, product_law, Bytes(2), {2048, BytesPerSecond(1e9)}) == by_law(shape));  // no cache
+  CHECK(right_factor(shape) == 2048 * 2048);
+  CHECK(right_factors(shape) == 2048.0 * 2048 * 2048);
+  CHECK(right_factors(experts_shape(64, 16, 3, 5, 64)) == 3 * 16 * 3 * 5);
+
+  // Only where both the cache's size and its rate are known, and 8 MiB fit.
+  const std::array<KernelUse, 1> kernels{{{shape, 1, 1, {}, 2048}}};
+  const auto total = [&](Bytes l2_cache) {
+    const ResourceTime time = KernelPrices(c, DType::Bf16, {}, false, l2_cache).of(kernels, 1);
+    return (time.fixed + time.busy).value() * 1e3;
+  };
+  CHECK(total(Bytes(8 << 20)) == Approx(6.209).epsilon(1e-3));
+  c.l2_cache = CacheRate{BytesPerSecond(9.9e12), {}};
+  CHECK(total(Bytes(8 << 20)) == Approx(2.381).epsilon(1e-3));
+  CHECK(total(Bytes((8 << 20) - 1)) == Approx(6.209).epsilon(1e-3));
+  CHECK(total(Bytes(0)) == Approx(6.209).epsilon(1e-3));
+  const KernelPrices prices(c, DType::Bf16, {}, false, Bytes(8 << 20));
+  CHECK(prices.read_from_cache(kernels).value() == 2047.0 * 2048 * 2048 * 2);
+  CHECK(prices.read_from_cache(std::array<KernelUse, 1>{{{shape}}}) == Bytes(0));
+}
