@@ -53,8 +53,9 @@ constexpr auto run_examples = R"(Examples:
       --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --set workload.extent=model
 
   Tutel's two ways to share an expert by turns, on the same weights: the cost of each switch, and its numerics:
-    dovetail run --ranks 2 --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --tokens 64 --hidden 64 \
-      --set plan.expert_sharding=ep_dp --alternate plan.expert_sharding=ep_mp --measure-time 1
+    dovetail run --ranks 2 --rank-nodes 1 --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --tokens 64 \
+      --hidden 64 --set workload.extent=model --set plan.expert_sharding=ep_dp \
+      --alternate plan.expert_sharding=ep_mp --measure-time 1
 
 The experiment is scaled down to the ranks (two nodes for each pipeline stage) and planned again. Times are milliseconds
 on this machine's clock. With --emulate-links they are modelled times, all stretched by one factor, the dilation, so
@@ -237,7 +238,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
       app,
       {"--alternate", "plan.KNOB=VALUE",
        "after measuring, switch between the plan and the same plan with this knob from step to step, on the same "
-       "weights and optimizer states; compare each step with the reference, and time the switches; may be repeated",
+       "weights and optimizer states, and time that; needs --set workload.extent=model; may be repeated for more knobs",
        group},
       options.alternate);
   add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long if tensors are large", group},

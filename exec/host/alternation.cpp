@@ -239,6 +239,10 @@ void require_alternating(const Experiment& e, const SchedulePair& plans) {
     throw InputError(
         "--alternate: steps take over nothing from one another without an update; expected "
         "workload.phases training");
+  if (!e.workload.whole_layers())
+    throw InputError(
+        "--alternate: in steps of the layers alone nothing sums the gradients of routers, so that ranks would go on "
+        "with different ones; add --set workload.extent=model");
   if (const auto difference = storage_difference(e, *plans[0], *plans[1]))
     throw InputError("--alternate: the other plan does not keep what this one keeps: " + *difference);
 }

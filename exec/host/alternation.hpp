@@ -15,7 +15,7 @@ namespace dovetail::exec {
 using SchedulePair = std::array<std::shared_ptr<const Schedule>, 2>;
 
 // Throws InputError, in terms of --alternate, where steps of the second plan cannot go on with what the first keeps, or
-// where there is nothing to keep.
+// where no step goes on from another: forward passes, and layers alone, whose ranks do not sum gradients of routers.
 void require_alternating(const Experiment& experiment, const SchedulePair& plans);
 
 // First trains some steps in double, by both plans in turn, and compares each with the sequential reference. Then times

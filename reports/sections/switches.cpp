@@ -49,8 +49,8 @@ Bytes as_bytes(std::int64_t count) {
 
 SectionLine compared_line(const SwitchReport& r) {
   if (r.checked_steps == 0) return {"steps by turns were not compared with the reference", Mark::Dim};
-  return {fmt::format("{} steps with {} switches equal the sequential training: {} (error of outputs {:.1e}, of "
-                      "gradients {:.1e}, of weights at the end {:.1e})",
+  return {fmt::format("{} steps with {} switches equal the sequential training: {} (errors: outputs {:.1e}, gradients "
+                      "{:.1e}, weights {:.1e})",
                       r.checked_steps, r.checked_switches, r.ok ? "yes" : "NO", r.output_error, r.gradient_error,
                       r.weight_error),
           r.ok ? Mark::Good : Mark::Bad};
@@ -59,8 +59,8 @@ SectionLine compared_line(const SwitchReport& r) {
 void add_lines(const SwitchReport& r, std::vector<SectionLine>& lines) {
   lines.push_back({fmt::format("A is the plan above, B the same with {}", fmt::join(r.settings, ", "))});
   lines.push_back({fmt::format("the gap is {} longer with a switch", in_us(r.cost))});
-  lines.push_back({fmt::format("the first step after a switch is longer than the next one by {} in A and {} in B",
-                               in_us(r.first_step[0]), in_us(r.first_step[1]))});
+  lines.push_back({fmt::format("first step after a switch, over the next one: {} in A, {} in B", in_us(r.first_step[0]),
+                               in_us(r.first_step[1]))});
   lines.push_back({fmt::format("moved at a switch: {} of the {} of weights and optimizer states of a rank",
                                bytes(as_bytes(r.moved_bytes)), bytes(as_bytes(r.kept_bytes)))});
   lines.push_back(
