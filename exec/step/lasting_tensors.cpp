@@ -31,6 +31,17 @@ std::vector<UpdatedElements> updated_elements(const Experiment& e, const Schedul
   return all;
 }
 
+// Whether a step begins with the shards of weights that the one before has updated, and gathers them (plan.zero with
+// parameter_gather ahead).
+bool gathers_first(const Schedule& s, int rank) {
+  for (const Op& op : s.ops) {
+    if (s.class_of(op) != s.class_of_rank(rank)) continue;
+    const auto is_weights = [&](TensorId id) { return is_trained(s.tensors[id]); };
+    if (std::ranges::any_of(s.writes_of(op), is_weights)) return op.kind != OpKind::Update;
+  }
+  return false;
+}
+
 std::vector<LastingName> kept_names(const Schedule& schedule, int rank) {
   std::vector<LastingName> names;
   for (const LastingTensor& tensor : kept_tensors(schedule, rank)) names.push_back(tensor.name);
@@ -83,6 +94,8 @@ std::optional<std::string> storage_difference(const Experiment& e, const Schedul
     if (one != other) return fmt::format("rank {} keeps {}", rank, first_difference(one, other));
     if (updated_elements(e, first, rank) != updated_elements(e, second, rank))
       return fmt::format("rank {} updates other weights, or has their optimizer states in another order", rank);
+    if (gathers_first(first, rank) != gathers_first(second, rank))
+      return "shards of weights are gathered at the start of its steps in place of the end, or the other way round";
   }
   return {};
 }

@@ -56,7 +56,7 @@ SchedulePair pair_of(const Experiment& e, const Plan& first, const Plan& second)
   return {schedule_of(e, first), schedule_of(e, second)};
 }
 
-RunOptions short_run() {
+RunOptions little_measuring() {
   RunOptions options;
   options.measure.limit = Seconds(.001);
   return options;
@@ -114,6 +114,10 @@ TEST_CASE("Plans that keep other things are refused with the reason") {
   CHECK_THROWS_WITH(require_alternating(e, pair_of(e, whole, shards)),
                     Contains("--alternate: the other plan does not keep what this one keeps: rank 0 keeps") &&
                         Contains("optimizer_state"));
+  Plan ahead = shards;
+  ahead.parameter_gather = ParameterGather::Ahead;
+  CHECK_THROWS_WITH(require_alternating(e, pair_of(e, shards, ahead)), Contains("at the start of its steps"));
+  CHECK_FALSE(storage_difference(e, *schedule_of(e, ahead), *schedule_of(e, ahead)));
   Experiment other = e;
   other.workload.batch = 2;
   Plan one, two;
@@ -129,7 +133,7 @@ TEST_CASE("Plans that keep other things are refused with the reason") {
 TEST_CASE("Tutel's two plans by turns compute what the sequential training does, and nothing moves") {
   const Experiment e = shared_experts(GENERATE(ExpertKind::Ffn, ExpertKind::Gated));
   const Plan other = sharded(GENERATE(ExpertSharding::EpMp, ExpertSharding::Ep));
-  const SwitchReport r = alternate_on_host(e, pair_of(e, sharded(ExpertSharding::EpDp), other), short_run());
+  const SwitchReport r = alternate_on_host(e, pair_of(e, sharded(ExpertSharding::EpDp), other), little_measuring());
   CHECK(r.ok);
   CHECK(r.checked_steps == 9);
   CHECK(r.checked_switches == 5);
@@ -156,7 +160,7 @@ TEST_CASE("Any two chunkings and orders go on with each other's weights, without
   other.backward_degree = 3;
   other.comm_streams = CommStreams::InterIntra;
   other.grad_sync = GradSync::WithDense;
-  RunOptions options = short_run();
+  RunOptions options = little_measuring();
   const SwitchReport r = alternate_on_host(e, pair_of(e, sharded(ExpertSharding::EpDp), other), options);
   CHECK(r.ok);
   options.check_numerics = false;
@@ -176,7 +180,7 @@ TEST_CASE("Random plans that keep the same compute the same after each switch") 
     const SchedulePair plans = pair_of(e, first, second);
     if (storage_difference(e, *plans[0], *plans[1])) continue;
     INFO(describe(e, first) << "\nand " << describe(e, second));
-    const SwitchReport r = alternate_on_host(e, plans, short_run());
+    const SwitchReport r = alternate_on_host(e, plans, little_measuring());
     const double tolerance = rounding_growth(e) * r.tolerance;
     CHECK(r.output_error <= tolerance);
     CHECK(r.gradient_error <= tolerance);
