@@ -6,11 +6,13 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bench/cli/commands.hpp"
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/alternation.hpp"
 #include "bench/pipeline/backend_option.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
@@ -50,6 +52,11 @@ constexpr auto run_examples = R"(Examples:
     dovetail run --train 100 --layers 2 --experts 8 --hidden 16 --expert-hidden 16 --head-size 8 --tokens 32 \
       --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --set workload.extent=model
 
+  Tutel's two ways to share an expert by turns, on the same weights: the cost of each switch, and its numerics:
+    dovetail run --ranks 2 --rank-nodes 1 --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --tokens 64 \
+      --hidden 64 --set workload.extent=model --set plan.expert_sharding=ep_dp \
+      --alternate plan.expert_sharding=ep_mp --measure-time 1
+
 The experiment is scaled down to the ranks (two nodes for each pipeline stage) and planned again. Times are milliseconds
 on this machine's clock. With --emulate-links they are modelled times, all stretched by one factor, the dilation, so
 that the real work fits. Over MPI, dovetail-exec must be at the same path on all machines. Exit codes: 1 for wrong
@@ -60,7 +67,8 @@ struct RunOptions : Options {
   exec::RunRequest how;
   exec::HostScale scale;
   std::string mpirun = exec::MpiLaunch{}.mpirun;
-  std::string schedule;  // file to keep the schedule in
+  std::string schedule;                // file to keep the schedule in
+  std::vector<std::string> alternate;  // knobs of the plan to switch to; empty: none
 };
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
@@ -103,7 +111,9 @@ void end_stuck(const std::string& why) {
   std::_Exit(static_cast<int>(Exit::MissingDevice));
 }
 
-exec::RunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options) {
+// `alternating`: also by turns with another plan, if any.
+exec::RunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options,
+                        const std::optional<exec::SchedulePair>& alternating) {
   ProgressLine progress("run", 1, options.talk());
   progress.begin(system);
   exec::RunOptions how = exec::run_options(options.how);
@@ -111,7 +121,11 @@ exec::RunResult execute(const ScheduleFile& file, const std::string& system, con
   how.stuck = end_stuck;
   if (options.how.processes()) return execute_over_mpi(file, how, options);
   if (options.how.cuda()) return execute_on_gpu(file, how, options.how.nccl());
-  return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
+  exec::RunResult run = exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
+  if (!alternating) return run;
+  run.report.switching = exec::alternate_on_host(file.experiment, *alternating, how);
+  run.report.switching->settings = options.alternate;
+  return run;
 }
 
 // Wrong outputs count for more than times that are no use.
@@ -126,6 +140,13 @@ Exit verdict(const RunReport& run, const RunOptions& options) {
                     run.training->loss_error));
     return Exit::Failure;
   }
+  if (run.switching && !run.switching->ok) {
+    say(
+        fmt::format("dovetail: steps of two plans by turns differ from the reference's (outputs {:.1e}, gradients "
+                    "{:.1e}, weights {:.1e})\n",
+                    run.switching->output_error, run.switching->gradient_error, run.switching->weight_error));
+    return Exit::Failure;
+  }
   if (run.valid) return Exit::Ok;
   say("dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n");
   return Exit::NotValid;
@@ -136,6 +157,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   stop_after(options.timeout);
   exec::validate(options.how);
   exec::require_parts(options.how, exec::parts_of_this_build());
+  if (!options.alternate.empty()) require_alternation(options.how);
   if (options.systems.size() + options.plans.size() != 1 && !has_whole_plan(options.request))
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
@@ -149,11 +171,13 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   Evaluation evaluation(question, *backend);
   const SystemResult modelled = evaluation.evaluate(candidate, evaluation.choose(candidate));
   const ScheduleFile file{question.experiment, modelled.plan, price(modelled.schedule, question.experiment)};
+  std::optional<exec::SchedulePair> alternating;
+  if (!options.alternate.empty()) alternating = alternating_plans(question.experiment, modelled, options.alternate);
   // Before the run: a run that fails is one to look at with its schedule.
   if (!options.schedule.empty())
     write_all({{options.schedule, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
   Report report{"run", question.experiment, {}, {}, {}, question.notes};
-  add_results(report, modelled, execute(file, modelled.system, options), *backend);
+  add_results(report, modelled, execute(file, modelled.system, options, alternating), *backend);
   add_figures(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
@@ -217,6 +241,13 @@ void add_measuring_options(CLI::App& app, RunOptions& options) {
        "compare each loss with that of the reference; needs --set workload.extent=model [0]",
        group},
       o.train, 0, 1'000'000);
+  add_repeatable(
+      app,
+      {"--alternate", "plan.KNOB=VALUE",
+       "after measuring, switch between the plan and the same plan with this knob from step to step, on the same "
+       "weights and optimizer states, and time that; needs --set workload.extent=model; may be repeated for more knobs",
+       group},
+      options.alternate);
   add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long if tensors are large", group},
            o.no_check);
   add_text(app,

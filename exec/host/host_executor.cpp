@@ -7,10 +7,12 @@
 
 #include "exec/host/communication_kernels.hpp"
 #include "exec/host/op_kernels.hpp"
+#include "exec/host/rank_memory.hpp"
 #include "exec/host/rank_tensors.hpp"
 #include "exec/host/stall_watch.hpp"
 #include "exec/host/stream_runtime.hpp"
 #include "exec/run/compute_rules.hpp"
+#include "exec/step/lasting_tensors.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/lowering.hpp"
 
@@ -18,10 +20,22 @@ namespace dovetail::exec {
 namespace {
 
 template <class Scalar>
+using Memories = std::vector<std::shared_ptr<RankMemory<Scalar>>>;  // by local rank
+
+template <class Scalar>
+Memories<Scalar> make_memories(const Schedules& schedules, const std::vector<int>& ranks) {
+  Memories<Scalar> memories;
+  for (const int rank : ranks) memories.push_back(std::make_shared<RankMemory<Scalar>>(schedules, rank));
+  return memories;
+}
+
+template <class Scalar>
 class TypedExecutor final : public HostExecutor {
  public:
+  // `number`: of the schedule among those that the memories are for.
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
-                std::vector<std::vector<Routing>> routing, Transport& transport)
+                std::vector<std::vector<Routing>> routing, Transport& transport, const Memories<Scalar>& memories,
+                std::size_t number)
       : experiment_(experiment),
         schedule_(std::move(schedule)),
         transport_(transport),
@@ -31,8 +45,9 @@ class TypedExecutor final : public HostExecutor {
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()),
         sent_(work_.size()) {
-    for (int rank : ranks_)
-      tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
+    for (std::size_t local = 0; local < ranks_.size(); ++local)
+      tensors_.push_back(
+          std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, ranks_[local], memories[local], number));
     for (const Op& op : schedule_->ops)
       kernels_.push_back(op.exchange() == nullptr ? kernel_of<Scalar>(op) : OpKernel<Scalar>());
     lower_exchanges();
@@ -54,14 +69,21 @@ class TypedExecutor final : public HostExecutor {
   }
 
   Seconds train_step(const TrainingStep& step) override {
-    poison_ = false;
+    poison_ = step.poison != Poison::No;
     training_step_ = step.number;
     trained_ = true;
     setup_.set_routing(step.routing);
-    for (const auto& tensors : tensors_) tensors->prepare_training(experiment_, step.batch, step.number == 1);
+    for (const auto& tensors : tensors_) tensors->prepare_training(experiment_, step.batch, step.number == 1, poison_);
     return run();
   }
   bool shares_choices() const override { return true; }
+  StepSpan span() const override { return runtime_->span(); }
+  KeptMemory kept(std::size_t local) const override {
+    KeptMemory all;
+    for (const LastingTensor& tensor : kept_tensors(*schedule_, ranks_[local]))
+      all.push_back(std::as_bytes(tensors_[local]->values(tensor.id)));
+    return all;
+  }
 
   void set_hooks(Hooks hooks) override {
     hooks_ = std::move(hooks);
@@ -260,14 +282,41 @@ class TypedExecutor final : public HostExecutor {
   std::optional<StallWatch> watch_;
 };
 
+template <class Scalar>
+std::vector<std::unique_ptr<HostExecutor>> make_typed(const Experiment& experiment, const Schedules& schedules,
+                                                      const ModelData& data,
+                                                      const std::vector<std::vector<Routing>>& routing,
+                                                      const std::vector<Transport*>& transports) {
+  const Memories<Scalar> memories = make_memories<Scalar>(schedules, transports.front()->local_ranks());
+  std::vector<std::unique_ptr<HostExecutor>> executors;
+  for (std::size_t i = 0; i < schedules.size(); ++i)
+    executors.push_back(
+        std::make_unique<TypedExecutor<Scalar>>(experiment, schedules[i], data, routing, *transports[i], memories, i));
+  return executors;
+}
+
+std::vector<std::unique_ptr<HostExecutor>> make_all(const Experiment& experiment, const Schedules& schedules,
+                                                    Element element, const ModelData& data,
+                                                    const std::vector<std::vector<Routing>>& routing,
+                                                    const std::vector<Transport*>& transports) {
+  return element == Element::Float ? make_typed<float>(experiment, schedules, data, routing, transports)
+                                   : make_typed<double>(experiment, schedules, data, routing, transports);
+}
+
 }  // namespace
 
 std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
                                                  Element element, const ModelData& data,
                                                  std::vector<std::vector<Routing>> routing, Transport& transport) {
-  if (element == Element::Float)
-    return std::make_unique<TypedExecutor<float>>(experiment, std::move(schedule), data, std::move(routing), transport);
-  return std::make_unique<TypedExecutor<double>>(experiment, std::move(schedule), data, std::move(routing), transport);
+  return std::move(make_all(experiment, {std::move(schedule)}, element, data, routing, {&transport}).front());
+}
+
+std::vector<std::unique_ptr<HostExecutor>> make_host_executors(
+    const Experiment& experiment, const std::vector<std::shared_ptr<const Schedule>>& schedules, Element element,
+    const ModelData& data, const std::vector<std::unique_ptr<Transport>>& transports) {
+  std::vector<Transport*> all;
+  for (const auto& transport : transports) all.push_back(transport.get());
+  return make_all(experiment, schedules, element, data, {}, all);
 }
 
 }  // namespace dovetail::exec

@@ -2,13 +2,13 @@
 #include "exec/host/host_run.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "exec/host/host_executor.hpp"
+#include "exec/host/machine_memory.hpp"
 #include "exec/host/placement.hpp"
 #include "exec/reference/reference.hpp"
 #include "exec/run/dilation.hpp"
@@ -26,22 +26,9 @@ int ranks_of(const Schedule& s, int rank_class) {
   return s.classes[static_cast<std::size_t>(rank_class)].ranks;
 }
 
-// Bytes that random_model_data() makes, and compute_reference() once more: all weights and all inputs and outputs.
-double data_bytes(const Experiment& e, bool check_numerics) {
-  double elements = 0;
-  for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
-    const LayerVolumes v = layer_volumes(e, layer);
-    elements += static_cast<double>(v.dense_parameters) * e.parallelism.mp + static_cast<double>(v.router_parameters) +
-                static_cast<double>(v.expert_parameters) * e.parallelism.ep * e.parallelism.esp;
-  }
-  const LayerVolumes v = layer_volumes(e);
-  elements += 2 * static_cast<double>(v.tokens * v.hidden) * e.parallelism.token_ranks();
-  return elements * sizeof(double) * (check_numerics ? 2 : 1);
-}
-
 // The tensors of the ranks on this machine; each process has the data of all.
-void require_memory(const Experiment& e, const Schedule& s, const Transport& transport, Element element,
-                    bool check_numerics) {
+void require_room(const Experiment& e, const Schedule& s, const Transport& transport, Element element,
+                  bool check_numerics) {
   const int here = transport.machine_ranks();
   const double processes = here / static_cast<double>(transport.local_ranks().size());
   double elements = 0;
@@ -51,13 +38,7 @@ void require_memory(const Experiment& e, const Schedule& s, const Transport& tra
   }
   const double tensors =
       elements * (element == Element::Float ? sizeof(float) : sizeof(double)) * here / e.cluster.gpus();
-  const double bytes = tensors + data_bytes(e, check_numerics) * processes;
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (bytes > .8 * memory)
-    throw InputError(
-        fmt::format("{} ranks need {:.1f} GB in all, but this machine has {:.1f} GB: run fewer ranks or "
-                    "a smaller model",
-                    here, bytes / 1e9, memory / 1e9));
+  require_memory(e, here, Bytes(tensors), processes, check_numerics);
 }
 
 void require_executable(const Schedule& s) {
@@ -103,8 +84,8 @@ class HostTarget final : public RunTarget {
           fmt::format("one rank stands for all, but the plan has {} kinds of ranks: pipeline stages wait "
                       "for each other",
                       schedule_->classes.size()));
-    require_memory(e_, *schedule_, options_.check_numerics ? of_all_ : transport_,
-                   options_.train > 0 ? Element::Double : element_, options_.check_numerics);
+    require_room(e_, *schedule_, options_.check_numerics ? of_all_ : transport_,
+                 options_.train > 0 ? Element::Double : element_, options_.check_numerics);
   }
 
   bool in_float() const override { return element_ == Element::Float; }

@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
 
 template <class Scalar>
 RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data,
-                                 int rank)
-    : schedule_(schedule), rank_(rank), uses_left_(schedule.tensors.size()) {
+                                 int rank, std::shared_ptr<RankMemory<Scalar>> memory, std::size_t number)
+    : schedule_(schedule), rank_(rank), memory_(std::move(memory)), uses_left_(schedule.tensors.size()) {
   const int rank_class = schedule.class_of_rank(rank);
   const Blocks blocks = memory_blocks(schedule);
-  for (const Block& block : blocks.all) {
-    const bool here = schedule.tensors[block.first].rank_class == rank_class;
-    blocks_.push_back(std::vector<Scalar>(static_cast<std::size_t>(here ? block.elements : 0)));
-  }
   first_.resize(schedule.tensors.size());
   initial_.resize(schedule.tensors.size());
   for (const TensorId i : schedule.tensors.ids()) {
@@ -26,7 +25,7 @@ RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& s
       initial(0, values);
       initial_[i].assign(values.begin(), values.end());
     }
-    first_[i] = blocks_[blocks.of_tensor[i]].data();
+    first_[i] = memory_->block(number, blocks.of_tensor[i]);
   }
   for (const std::vector<OpId>& users : users_until_release(experiment, schedule, rank_class))
     uses_.add(static_cast<int>(users.size()));
@@ -36,20 +35,19 @@ template <class Scalar>
 void RankTensors<Scalar>::prepare(bool poison) {
   for (const TensorId i : first_.ids()) {
     if (first_[i] == nullptr) continue;
-    const std::span<Scalar> all = values(i);
-    if (!initial_[i].empty())
-      std::ranges::copy(initial_[i], all.begin());
-    else if (poison)
-      std::ranges::fill(all, std::numeric_limits<Scalar>::quiet_NaN());
-    uses_left_[static_cast<std::size_t>(i)].store(uses_[i], std::memory_order_relaxed);
+    if (!initial_[i].empty()) std::ranges::copy(initial_[i], first_[i]);
+    if (poison) poison_uses(i);
   }
 }
 
 template <class Scalar>
-void RankTensors<Scalar>::prepare_training(const Experiment& experiment, const ModelData& batch, bool first) {
+void RankTensors<Scalar>::prepare_training(const Experiment& experiment, const ModelData& batch, bool first,
+                                           bool poison) {
   for (const TensorId i : first_.ids()) {
     const Tensor& t = schedule_.tensors[i];
-    if (first_[i] == nullptr || initial_[i].empty() || (is_trained(t) && !first)) continue;
+    if (first_[i] == nullptr) continue;
+    if (poison) poison_uses(i);
+    if (initial_[i].empty() || (is_trained(t) && !first)) continue;
     if (t.kind == TensorKind::Tokens) {
       Values words(static_cast<std::size_t>(t.elements));
       initial_values(experiment, t, batch, rank_)(0, words);
@@ -58,6 +56,13 @@ void RankTensors<Scalar>::prepare_training(const Experiment& experiment, const M
       std::ranges::copy(initial_[i], first_[i]);
     }
   }
+}
+
+// Counts the uses of a step from its start, and puts NaN where nothing is known yet.
+template <class Scalar>
+void RankTensors<Scalar>::poison_uses(TensorId id) {
+  if (initial_[id].empty()) std::ranges::fill(values(id), std::numeric_limits<Scalar>::quiet_NaN());
+  uses_left_[static_cast<std::size_t>(id)].store(uses_[id], std::memory_order_relaxed);
 }
 
 template <class Scalar>

@@ -2,23 +2,27 @@
 // The tensors of one rank in host memory: blocks, initial contents, poison. Ops of several threads release them.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "exec/host/rank_memory.hpp"
 #include "exec/step/tensor_use.hpp"
-#include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
 
 template <class Scalar>
 class RankTensors {
  public:
-  RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank);
+  // `number`: of the schedule among those that the memory is for.
+  RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank,
+              std::shared_ptr<RankMemory<Scalar>> memory, std::size_t number = 0);
 
   // Before a step: weights, inputs and sums as they must be at its start; with `poison` NaN in all the rest.
   void prepare(bool poison);
-  // Before a step of a training, on the words of its batch. Weights and moments stay, unless it is the first one.
-  void prepare_training(const Experiment& experiment, const ModelData& batch, bool first);
+  // Before a step of a training, on the words of its batch, with `poison` as above. Weights and moments stay, unless it
+  // is the first one.
+  void prepare_training(const Experiment& experiment, const ModelData& batch, bool first, bool poison);
   // After an op, only in poisoned steps: NaN in what nobody will read again. Thread-safe.
   void release(const Op& op);
 
@@ -30,11 +34,12 @@ class RankTensors {
 
  private:
   void release(TensorId id);
+  void poison_uses(TensorId id);
 
   const Schedule& schedule_;
   const int rank_;
-  IdVector<BlockId, std::vector<Scalar>> blocks_;
-  IdVector<TensorId, Scalar*> first_;                // into its block
+  std::shared_ptr<RankMemory<Scalar>> memory_;
+  IdVector<TensorId, Scalar*> first_;                // into its block of the memory
   IdVector<TensorId, std::vector<Scalar>> initial_;  // empty: none
   IdVector<TensorId, int> uses_;                     // reads and writes; 0: never released
   std::vector<std::atomic<int>> uses_left_;          // by tensor

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -31,6 +32,10 @@ StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vect
       virtual_finish_(ranks_.size() * ops()),
       done_(ranks_.size() * ops()) {
   for (const OpId id : schedule_->ops.ids()) stream_ops_[schedule_->ops[id].stream].push_back(id);
+  for (std::size_t local = 0; local < ranks_.size(); ++local)
+    for (const StreamId stream : stream_ops_.ids())
+      if (runs_here(local, stream) && !stream_ops_[stream].empty())
+        first_ops_.push_back(index(local, stream_ops_[stream].front()));
   start_threads();
 }
 
@@ -38,11 +43,14 @@ StreamRuntime::~StreamRuntime() {
   end_threads();
 }
 
+bool StreamRuntime::runs_here(std::size_t local, StreamId stream) const {
+  return schedule_->streams[stream].rank_class == schedule_->class_of_rank(ranks_[local]);
+}
+
 void StreamRuntime::start_threads() try {
   for (std::size_t local = 0; local < ranks_.size(); ++local)
     for (const StreamId stream : stream_ops_.ids())
-      if (schedule_->streams[stream].rank_class == schedule_->class_of_rank(ranks_[local]))
-        threads_.emplace_back([this, local, stream] { serve(local, stream); });
+      if (runs_here(local, stream)) threads_.emplace_back([this, local, stream] { serve(local, stream); });
 } catch (const std::system_error& error) {
   const std::size_t started = threads_.size();
   end_threads();
@@ -74,9 +82,16 @@ double StreamRuntime::run_step(StepClock::Time origin) {
   step_.notify_all();
   for (std::uint32_t left = running_.load(); left != 0; left = running_.load()) running_.wait(left);
   rethrow_failure();
-  double last = 0;
-  for (const OpTime& time : times_) last = std::max(last, time.finish);
-  return last;
+  last_finish_ = 0;
+  for (const OpTime& time : times_) last_finish_ = std::max(last_finish_, time.finish);
+  return last_finish_;
+}
+
+StepSpan StreamRuntime::span() const {
+  const double origin = std::chrono::duration<double>(clock_.origin().time_since_epoch()).count();
+  double first = last_finish_;
+  for (const std::size_t op : first_ops_) first = std::min(first, times_[op].start);
+  return {origin + first, origin + last_finish_};
 }
 
 void StreamRuntime::serve(std::size_t local, StreamId stream) {

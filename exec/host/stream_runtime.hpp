@@ -53,11 +53,14 @@ class StreamRuntime {
   void give_up(const std::exception_ptr& cause);
 
   const StepClock& clock() const { return clock_; }
+  // Over all ranks here, of the last step.
+  StepSpan span() const;
   std::span<const OpTime> times(std::size_t local) const { return {&times_[local * ops()], ops()}; }
 
  private:
   std::size_t ops() const { return schedule_->ops.size(); }
   std::size_t index(std::size_t local, OpId op) const { return local * ops() + static_cast<std::size_t>(op); }
+  bool runs_here(std::size_t local, StreamId stream) const;
   void start_threads();
   void end_threads();
   void serve(std::size_t local, StreamId stream);
@@ -73,8 +76,10 @@ class StreamRuntime {
   std::function<void()> wake_waits_;
   StepClock clock_;
   IdVector<StreamId, std::vector<OpId>> stream_ops_;
-  std::vector<OpTime> times_;  // by rank and op, as the next two
+  std::vector<std::size_t> first_ops_;  // of each stream that runs here, as places in times_
+  std::vector<OpTime> times_;           // by rank and op, as the next two
   std::vector<double> virtual_finish_;
+  double last_finish_ = 0;
   std::vector<std::atomic<std::uint32_t>> done_;  // the last step in which the op finished
   std::atomic<std::uint32_t> step_{0};
   std::atomic<std::uint32_t> running_{0};  // streams that have not ended this step

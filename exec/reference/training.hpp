@@ -7,11 +7,16 @@ namespace dovetail::exec {
 
 class ReferenceTraining {
  public:
-  // `start`: the model before the first step. The experiment must outlive this; it trains a model with a loss.
+  // `start`: the model before the first step. The experiment must outlive this. If its step has no loss,
+  // every step has the inputs and the output's gradient of `start`.
   ReferenceTraining(const Experiment& experiment, ModelData start, const ComputeRules& rules);
   ReferenceTraining(Experiment&& experiment, ModelData start, const ComputeRules& rules) = delete;
 
-  // One step on these words (as ModelData::words); returns its results, which are those of the weights before it.
+  // The rules of the steps from the next one on.
+  void take_rules(const ComputeRules& rules) { rules_ = rules; }
+
+  // One step on these words (as ModelData::words; none where the step has no embedding); returns its results, which are
+  // those of the weights before it.
   Reference step(Values words);
 
   // With the weights after the last step.

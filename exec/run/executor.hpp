@@ -19,6 +19,7 @@ struct TrainingStep {
   ModelData batch;  // its words alone count
   // By layer and group, in place of the gates' own choices unless empty; only for executors that share choices.
   std::vector<std::vector<Routing>> routing;
+  Poison poison = Poison::No;  // of hosts, but not of what is kept; others take it as No
 };
 
 // All processes of a run call the same functions in the same order and get the same figures.

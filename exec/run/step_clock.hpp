@@ -7,10 +7,16 @@
 
 namespace dovetail::exec {
 
+// The steady clock's times of a step, in seconds from any origin.
+struct StepSpan {
+  double start = 0, finish = 0;  // of its first op, and of its last one
+};
+
 class StepClock {
  public:
   using Time = std::chrono::steady_clock::time_point;
   void restart(Time origin) { origin_ = origin; }
+  Time origin() const { return origin_; }
   double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - origin_).count(); }
 
   // Sleeps until `time`; with `spin` it wakes early and spins the rest, which costs a core and is exact to 1 us.

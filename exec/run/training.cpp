@@ -34,7 +34,19 @@ double mean_loss(const Workload& workload, const Schedule& s, const RankValues& 
   return sum_and_count[0] / sum_and_count[1];
 }
 
-// The error of the weights that each rank updates.
+// NaN counts as the largest.
+double largest_difference(const TrainingReport& r) {
+  double largest = 0;
+  for (std::size_t i = 0; i < r.reference_losses.size(); ++i) {
+    const double difference = std::fabs(r.losses[i] / r.reference_losses[i] - 1);
+    if (std::isnan(difference) || difference > largest) largest = difference;
+    if (std::isnan(largest)) break;
+  }
+  return largest;
+}
+
+}  // namespace
+
 double weight_error(const Experiment& e, const Schedule& s, const RankValues& executor, const ModelData& expected) {
   RelativeError error;
   for (std::size_t local = 0; local < executor.ranks().size(); ++local) {
@@ -52,19 +64,6 @@ double weight_error(const Experiment& e, const Schedule& s, const RankValues& ex
   }
   return error.over(executor);
 }
-
-// NaN counts as the largest.
-double largest_difference(const TrainingReport& r) {
-  double largest = 0;
-  for (std::size_t i = 0; i < r.reference_losses.size(); ++i) {
-    const double difference = std::fabs(r.losses[i] / r.reference_losses[i] - 1);
-    if (std::isnan(difference) || difference > largest) largest = difference;
-    if (std::isnan(largest)) break;
-  }
-  return largest;
-}
-
-}  // namespace
 
 double training_tolerance(int steps, double of_gradients) {
   return of_gradients * std::max(1.0, steps * adam_rate);

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "exec/reference/model_data.hpp"
 #include "exec/run/executor.hpp"
+#include "exec/run/rank_values.hpp"
 #include "models/results/result.hpp"
 #include "models/schedule/schedule.hpp"
 
@@ -25,6 +27,10 @@ double training_tolerance(int steps, double of_gradients);
 
 // Throws InputError, in terms of the option, where there is no loss to report.
 void require_trainable(const Experiment& experiment);
+
+// The relative error of the weights that each rank updates. All processes call it and get the same.
+double weight_error(const Experiment& experiment, const Schedule& schedule, const RankValues& executor,
+                    const ModelData& expected);
 
 // Trains an executor that was made from `start` without preset choices. Each step has a batch of its own, and gates
 // take the reference's choices if the executor shares them. All processes call it and get the same report.

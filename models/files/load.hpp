@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/plan/system.hpp"
@@ -92,5 +93,8 @@ bool has_whole_plan(const ExperimentRequest& request);
 // that workload.micro_batch stands for. When called it throws InputError for a wrong value.
 std::function<void(Plan&)> plan_settings(const ExperimentRequest& request, const Experiment& experiment);
 void apply_to_plan(const ExperimentRequest& request, const Experiment& experiment, Plan& plan);  // the same, once
+
+// Sets knobs of a plan as `option` names them: "plan.forward_degree=2". Throws InputError, with the option, for others.
+void set_knobs(const std::vector<std::string>& settings, std::string_view option, Plan& plan);
 
 }  // namespace dovetail

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/files/read_parts.hpp"
@@ -111,6 +114,20 @@ System read_system(const JsonReader& json) {
 
 System load_system(const std::string& name, FilesRead& files) {
   return read_system(JsonReader(open_input(system_input, name, {}, files)));
+}
+
+void set_knobs(const std::vector<std::string>& settings, std::string_view option, Plan& plan) {
+  constexpr std::string_view part = "plan.";
+  JsonFile file = JsonFile::wrap(nlohmann::json::object(), std::string(option));
+  for (const std::string& setting : settings) {
+    const std::string origin = fmt::format("{} {}", option, setting);
+    const std::size_t equals = setting.find('=');
+    if (!setting.starts_with(part) || equals == std::string::npos || equals == part.size())
+      throw InputError(Location{origin, 0, 0, ""}, "expected plan.KNOB=VALUE, such as plan.forward_degree=2");
+    file.set("/" + setting.substr(part.size(), equals - part.size()), option_value(setting.substr(equals + 1)), origin);
+  }
+  JsonSchema(load_schema("plan")).validate(file);
+  read_plan(JsonReader(file), plan);
 }
 
 System load_plan(const std::string& path, FilesRead& files) {

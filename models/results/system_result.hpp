@@ -11,6 +11,7 @@
 #include "models/results/clock_reading.hpp"
 #include "models/results/figures.hpp"
 #include "models/results/step_range.hpp"
+#include "models/results/switch_report.hpp"
 #include "models/results/throughput.hpp"
 #include "models/time/memory.hpp"
 #include "models/time/timeline.hpp"
@@ -75,6 +76,7 @@ struct RunReport {
   bool numerics_ok = false;
   bool numerics_checked = true;            // else nothing is known of them
   std::optional<TrainingReport> training;  // where one was asked for
+  std::optional<SwitchReport> switching;   // the same
 };
 
 struct SystemResult {

@@ -10,6 +10,7 @@
 #include "models/results/ranking.hpp"
 #include "reports/data/json_values.hpp"
 #include "reports/sections/section.hpp"
+#include "reports/sections/switches.hpp"
 #include "reports/text/link_use.hpp"
 #include "reports/text/summary.hpp"
 
@@ -92,21 +93,23 @@ Json training_json(const TrainingReport& training) {
 }
 
 Json run_json(const RunReport& run) {
-  return {{"device", run.device},
-          {"transport", run.transport},
-          {"ranks", run.ranks},
-          {"dilation", number(run.dilation)},
-          {"emulated_share", number(run.emulated_share)},
-          {"overruns", run.overruns},
-          {"stopped_by", run.stopped_by},
-          {"clock_mhz", run.clock.mhz > 0 ? number(run.clock.mhz) : Json(nullptr)},
-          {"power_w", run.clock.watts > 0 ? number(run.clock.watts) : Json(nullptr)},
-          {"dropped", run.dropped},
-          {"numerics",
-           {{"ok", run.numerics_checked ? Json(run.numerics_ok) : Json(nullptr)},
-            {"output_error", run.numerics_checked ? number(run.output_error) : Json(nullptr)},
-            {"gradient_error", run.numerics_checked ? number(run.gradient_error) : Json(nullptr)}}},
-          {"training", run.training ? training_json(*run.training) : Json(nullptr)}};
+  Json json{{"device", run.device},
+            {"transport", run.transport},
+            {"ranks", run.ranks},
+            {"dilation", number(run.dilation)},
+            {"emulated_share", number(run.emulated_share)},
+            {"overruns", run.overruns},
+            {"stopped_by", run.stopped_by},
+            {"clock_mhz", run.clock.mhz > 0 ? number(run.clock.mhz) : Json(nullptr)},
+            {"power_w", run.clock.watts > 0 ? number(run.clock.watts) : Json(nullptr)},
+            {"dropped", run.dropped},
+            {"numerics",
+             {{"ok", run.numerics_checked ? Json(run.numerics_ok) : Json(nullptr)},
+              {"output_error", run.numerics_checked ? number(run.output_error) : Json(nullptr)},
+              {"gradient_error", run.numerics_checked ? number(run.gradient_error) : Json(nullptr)}}},
+            {"training", run.training ? training_json(*run.training) : Json(nullptr)}};
+  if (run.switching) json["switching"] = switching_json(*run.switching);
+  return json;
 }
 
 Json range_json(const SystemResult& result) {

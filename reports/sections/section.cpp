@@ -10,6 +10,7 @@ Section results();
 Section best_layouts();
 Section curve();
 Section runs();
+Section switches();
 Section explanation();
 Section confirmation();
 Section tuned_systems();
@@ -27,11 +28,26 @@ Section how_it_was_found();
 Section best_plan();
 
 std::span<const Section> sections() {
-  static const std::array list{results(),     best_layouts(),      curve(),         runs(),
-                               explanation(), confirmation(),      tuned_systems(), framework(),
-                               throughput(),  memory_by_kind(),    memory_of_gpu(), critical_path(),
-                               network(),     costs_that_matter(), choices(),       reasons(),
-                               front(),       how_it_was_found(),  best_plan()};
+  static const std::array list{results(),
+                               best_layouts(),
+                               curve(),
+                               runs(),
+                               switches(),
+                               explanation(),
+                               confirmation(),
+                               tuned_systems(),
+                               framework(),
+                               throughput(),
+                               memory_by_kind(),
+                               memory_of_gpu(),
+                               critical_path(),
+                               network(),
+                               costs_that_matter(),
+                               choices(),
+                               reasons(),
+                               front(),
+                               how_it_was_found(),
+                               best_plan()};
   return list;
 }
 

@@ -254,6 +254,25 @@ def test_run(checks, program):
     checks.check(rows[1]["run"]["ranks"] == 2 and len(rows[1]["samples_s"]) >= 1, "samples")
 
 
+def test_switching_between_plans(checks, program):
+    sharing = [*QUICK_RUN, "--rank-nodes", "1", "--measure-time", "0.2", "--set", "workload.extent=model", "--set", "plan.expert_sharding=ep_dp"]
+    result = program.run(*sharing, "--alternate", "plan.expert_sharding=ep_mp", "-o", "run.json", "--html", "run.html")
+    checks.check(result.returncode == 0, f"switching: {result.stderr!r}")
+    switching = load(program, "run.json")["results"][1]["run"]["switching"]
+    checks.check(switching["settings"] == ["plan.expert_sharding=ep_mp"] and switching["repeats"] >= 10, f"what was measured: {switching}")
+    checks.check(switching["moved_bytes"] == 0 < switching["kept_bytes"], "parameters stay where they are")
+    checks.check(switching["ok"] and switching["checked_switches"] == 5, "numerics after each switch")
+    checks.check([t["before"] + t["plan"] for t in switching["turns"]] == ["AA", "AB", "BA", "BB"], "gaps with and without a switch")
+    checks.check("moved at a switch: 0 B of" in result.stdout and "equal the sequential training: yes" in result.stdout, "and the text says so")
+    checks.check("switching between plans" in (program.folder / "run.html").read_text(), "and the page")
+    checks.check("switching" not in load_plain(program, sharing), "no switches without being asked")
+
+
+def load_plain(program, command):
+    program.run(*command, "-o", "plain.json")
+    return load(program, "plain.json")["results"][1]["run"]
+
+
 def test_plan_by_running(checks, program):
     result = program.run("plan", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "tutel", "--evaluator", "host",
                          "--ranks", "2", "--tokens", "64", "--hidden", "32", "--expert-hidden", "32", "--measure-time", "0.05", "-o", "p.json", "-v")

@@ -150,6 +150,27 @@ Plan plan_of(int forward, int backward, GradSync sync, CommStreams streams) {
   return plan;
 }
 
+SwitchReport sample_switching() {
+  const auto time = [](double median) { return MedianTime{ms(median), ms(.9 * median), ms(1.1 * median)}; };
+  SwitchReport r;
+  r.settings = {"plan.expert_sharding=ep_mp"};
+  r.repeats = 50;
+  for (std::size_t turn = 0; turn < r.turns.size(); ++turn)
+    r.turns[turn] = {time(.02 + .001 * static_cast<double>(turn)), time(4 + static_cast<double>(turn))};
+  r.cost = {ms(.0015), ms(-.001), ms(.004)};
+  r.first_step = {time(.05), time(.0625)};
+  r.kept_bytes = 3 << 20;
+  r.alone_bytes = {8 << 20, 7 << 20};
+  r.both_bytes = 9 << 20;
+  r.checked_steps = 9;
+  r.checked_switches = 5;
+  r.output_error = 2.5e-15;
+  r.gradient_error = 3.5e-15;
+  r.weight_error = 4.5e-15;
+  r.tolerance = 1e-12;
+  return r;
+}
+
 }  // namespace
 
 Report small_report() {
@@ -188,6 +209,7 @@ Report small_run_report() {
   run.gradient_error = 2.5e-7;
   run.numerics_ok = true;
   run.training = TrainingReport{{4.5, 4.25, 3.5}, {4.5, 4.25, 3.5}, 1.5e-15, 2e-15, 1e-12, true};
+  run.switching = sample_switching();
   measured.run = run;
   add_figures(report);
   return report;

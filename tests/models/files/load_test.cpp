@@ -266,6 +266,26 @@ TEST_CASE("A plan file gives every knob") {
   CHECK(files.contains("plan.json"));
 }
 
+TEST_CASE("Knobs are set as an option names them, and errors name the option") {
+  Plan plan;
+  set_knobs({"plan.expert_sharding=ep_mp", "plan.forward_degree=4"}, "--alternate", plan);
+  CHECK(plan == Plan{.forward_degree = 4, .expert_sharding = ExpertSharding::EpMp});
+  const auto fault = [](const std::string& setting) -> std::string {
+    Plan unchanged;
+    try {
+      set_knobs({setting}, "--alternate", unchanged);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  CHECK_THAT(fault("plan.zero"), Catch::StartsWith("--alternate plan.zero: expected plan.KNOB=VALUE"));
+  CHECK_THAT(fault("plan.=1"), Catch::StartsWith("--alternate plan.=1: expected plan.KNOB=VALUE"));
+  CHECK_THAT(fault("zero=1"), Catch::StartsWith("--alternate zero=1: expected plan.KNOB=VALUE"));
+  CHECK_THAT(fault("plan.expert_sharding=ep_m"), Catch::StartsWith("--alternate plan.expert_sharding=ep_m: "));
+  CHECK_THAT(fault("plan.expert_shardin=ep"), Catch::StartsWith("--alternate plan.expert_shardin=ep: "));
+}
+
 TEST_CASE("Kernels with rates or a factor of their own return from a calibration file") {
   Calibration written = *load(mixtral_on("fsmoe-testbed-b")).experiment.calibration;
   KernelCost by_work, by_price;
