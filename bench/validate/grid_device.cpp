@@ -99,6 +99,20 @@ Experiment GridDevice::experiment_of(const GridSize& size, const FittedCosts& fi
   return e;
 }
 
+double GridDevice::slowdown_of(const GridSize& size, const FittedCosts& fitted) const {
+  GridSize as_modelled = size;
+  as_modelled.link_slowdown = 1;
+  Plan one_chunk;
+  one_chunk.scope = Scope::Moe;
+  const PricedSchedule priced = price_plan(experiment_of(as_modelled, fitted), one_chunk);
+  Seconds links, computation;
+  for (const OpId i : priced.schedule->ops.ids())
+    (priced.schedule->ops[i].kernel() == nullptr ? links : computation) += priced.duration[i];
+  if (links <= Seconds(0))
+    throw InputError(fmt::format("{}: no exchange takes time, so that links cannot be slowed", size_name(size)));
+  return size.links_to_computation * (computation / links);
+}
+
 Experiment GridDevice::unfitted_experiment_of(const GridSize& size) const {
   Experiment e = experiment_of(size, {});
   take_computation(given(), e.calibration.edit());

@@ -35,7 +35,11 @@ class GridDevice {
   // The experiment at one size with its links as they are held, and with these costs; none: those of the cluster's
   // calibration. On a GPU what is known of kept speeds counts.
   Experiment experiment_of(const GridSize& size, const FittedCosts& fitted) const;
-  // The same with the costs of kernels and copies of the given calibration, which no step of this grid was fitted to.
+  // How much links of this size are slowed so that they are busy for links_to_computation times as long as computation
+  // in one chunk, by these costs. Throws InputError if nothing is exchanged.
+  double slowdown_of(const GridSize& size, const FittedCosts& fitted) const;
+  // The experiment with the costs of kernels and copies of the given calibration, which no step of this grid was fitted
+  // to.
   Experiment unfitted_experiment_of(const GridSize& size) const;
 
   // Adds to `fit` what the ops of a plan take.

@@ -21,7 +21,10 @@ SizeParts size_parts(const GridSize& size) {
   if (s.experts > 0) parts.push_back(fmt::format("{} experts", s.experts));
   if (s.top_k > 0) parts.push_back(fmt::format("top {}", s.top_k));
   parts.push_back(fmt::format("{} layer{}", s.layers, s.layers == 1 ? "" : "s"));
-  if (size.link_slowdown != 1) parts.push_back(fmt::format("links x {:.4g}", size.link_slowdown));
+  if (size.links_to_computation > 0)
+    parts.push_back(fmt::format("links {:.4g} x computation", size.links_to_computation));
+  else if (size.link_slowdown != 1)
+    parts.push_back(fmt::format("links x {:.4g}", size.link_slowdown));
   for (const std::string& setting : size.set)
     parts.push_back(setting.substr(setting.rfind('.', setting.find('=')) + 1));
   return parts;

@@ -10,7 +10,8 @@ namespace dovetail::bench {
 
 struct GridSize {
   exec::HostScale scale;
-  double link_slowdown = 1;            // real kernels: links are held to this many times their modelled time
+  double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time, which may follow
+  double links_to_computation = 0;     // from this: how long they are busy over computation, in one chunk; 0: not given
   std::vector<std::string> set{};      // of this size alone: "workload.routing.kind=hot"
   std::vector<std::string> systems{};  // that are asked here; empty: all of the grid
 };

@@ -37,7 +37,16 @@ using Json = nlohmann::ordered_json;
 // "4 times", "0.5 to 4 times"
 std::string slowdowns(const ValidationGrid& grid) {
   const auto [least, most] = std::ranges::minmax(grid.predict | std::views::transform(&GridSize::link_slowdown));
-  return least == most ? fmt::format("{:.4g} times", least) : fmt::format("{:.4g} to {:.4g} times", least, most);
+  return least == most ? fmt::format("{:.3g} times", least) : fmt::format("{:.3g} to {:.3g} times", least, most);
+}
+
+// A note on the links and kernels of a run.
+std::string holding(const ValidationGrid& grid, const std::string& cluster) {
+  if (grid.kernels == KernelTimes::Held)
+    return fmt::format(
+        "links and kernels are held to a multiple of their modelled times on {}; measured times are divided by it",
+        cluster);
+  return fmt::format("kernels really run; links are held to {} their modelled times on {}", slowdowns(grid), cluster);
 }
 
 // A note for readers on how the grid is measured.
@@ -47,12 +56,6 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
   add_run_differences(e, notes);
   add_hardware(e, {grid.request, files, ""}, notes);
   const bool held = grid.kernels == KernelTimes::Held;
-  notes.push_back(
-      held ? fmt::format("links and kernels are held to a multiple of their modelled times on {}; measured times are "
-                         "divided by it",
-                         e.cluster.name)
-           : fmt::format("kernels really run; links are held to {} their modelled times on {}", slowdowns(grid),
-                         e.cluster.name));
   if (grid.device == exec::RunDevice::Host)
     notes.emplace_back("held ops do not slow each other, and predictions leave that out too");
   if (!held && grid.device == exec::RunDevice::Host)
@@ -189,8 +192,9 @@ class GridRun {
       : grid_(grid),
         settings_(settings),
         unfitted_by_(given ? given->name : full.calibration->name),
-        device_(grid, settings, std::move(given), files, measurements_) {
+        device_(grid_, settings, std::move(given), files, measurements_) {
     result_.notes = conditions(grid, full, files);
+    cluster_ = full.cluster.name;
     result_.kernels_held = grid.kernels == KernelTimes::Held;
     result_.largest_degree = std::ranges::max(grid.degrees);
     if (!settings.journal.empty()) measurements_.keep_in(settings.journal, work_json(grid, settings, files));
@@ -199,6 +203,9 @@ class GridRun {
   // None: time ran out before any plan was measured.
   std::optional<Validation> run() {
     if (!result_.kernels_held && !calibrate()) return {};
+    for (GridSize& size : grid_.predict)
+      if (size.links_to_computation > 0) size.link_slowdown = device_.slowdown_of(size, fitted());
+    result_.notes.push_back(holding(grid_, cluster_));
     result_.experiment = device_.experiment_of(grid_.predict.front(), fitted());
     if (on_gpu()) note_kept_speeds();
     std::vector<CellRun> cells = considered();
@@ -348,9 +355,9 @@ class GridRun {
     for (CellRun& run : cells) share_measurements(run.cell);
   }
 
-  const ValidationGrid& grid_;
+  ValidationGrid grid_;  // with the slowdowns that follow from fitted costs
   const ValidationSettings& settings_;
-  std::string unfitted_by_;  // name of a calibration
+  std::string cluster_, unfitted_by_;  // name of a calibration
   Measurements measurements_{settings_.time_limit};
   GridDevice device_;
   Validation result_;

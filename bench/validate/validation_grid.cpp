@@ -62,6 +62,11 @@ GridSize read_size(const JsonReader& json, GridSize size) {
   scale.sequence = json.integer_or("sequence", scale.sequence, 1);
   scale.top_k = json.integer_or("top_k", scale.top_k, 1);
   size.link_slowdown = json.number_or("link_slowdown", size.link_slowdown, least_slowdown, most_slowdown);
+  if (json.has("links_to_computation")) {
+    if (json.has("link_slowdown"))
+      json.fail("links_to_computation", "given beside link_slowdown, which would follow from it");
+    size.links_to_computation = json.number("links_to_computation", least_slowdown, most_slowdown);
+  }
   if (const auto settings = json.find("set"))
     for (const JsonReader& each : settings->elements()) {
       size.set.push_back(each.string());
@@ -103,7 +108,8 @@ void require_slowed(const JsonReader& json) {
   for (const char* key : {"calibrate", "link_slowdown"})
     if (json.has(key)) json.fail(key, "given, but kernels are held: nothing is fitted or slowed");
   for (const JsonReader& size : json.at("predict").elements())
-    if (size.has("link_slowdown")) size.fail("link_slowdown", "given, but kernels are held: nothing is slowed");
+    for (const char* key : {"link_slowdown", "links_to_computation"})
+      if (size.has(key)) size.fail(key, "given, but kernels are held: nothing is slowed");
 }
 
 // Sizes that no executor can have are refused at their place.
@@ -208,6 +214,9 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
     json.fail("strategies", "true, but no system restores what it does not keep: add mpipemoe");
   if (grid.kernels == KernelTimes::Held) require_slowed(json);
   if (grid.kernels == KernelTimes::Real) {
+    for (const JsonReader& size : json.at("calibrate").elements())
+      if (size.has("links_to_computation"))
+        size.fail("links_to_computation", "given, but it follows from costs that are fitted to this size");
     grid.calibrate = read_sizes(json.at("calibrate"), of_all);
     require_possible(json.at("calibrate"), grid, grid.calibrate);
   }

@@ -32,7 +32,8 @@ Predicted predicted(const std::string& name, const FittedCosts& costs = {}) {
   const ValidationSettings settings;
   Measurements measurements;
   const GridDevice device(p.grid, settings, {}, files, measurements);
-  for (const GridSize& size : p.grid.predict) {
+  for (GridSize& size : p.grid.predict) {
+    if (size.links_to_computation > 0) size.link_slowdown = device.slowdown_of(size, costs);
     p.experiments.push_back(device.experiment_of(size, costs));
     p.cells.push_back(considered_plans(p.grid, size, size_name(size), p.experiments.back(), notes));
   }
@@ -148,6 +149,7 @@ TEST_CASE(
   for (std::size_t i = 0; i < p.cells.size(); ++i) {
     for (const ChoiceOutcome& choice : p.cells[i].choices) asked.insert(choice.planner);
     const double ratio = links_to_kernels(p.experiments[i]);
+    CHECK(ratio == Approx(p.grid.predict[i].links_to_computation).epsilon(1e-6));
     regimes.insert(ratio > 1.5 ? "links" : ratio < 1 / 1.5 ? "computation" : "mixed");
     for (const auto& [system, plan] : best_of(p.cells[i])) {
       ++all;
@@ -162,4 +164,21 @@ TEST_CASE(
   CHECK(3 * inside >= all);
   CHECK(p.grid.one_rank);
   CHECK(p.grid.online.size() == 5);
+}
+
+TEST_CASE("A regime does not depend on how fast kernels are") {
+  FilesRead files;
+  const ValidationGrid grid = load_validation_grid("planners", files);
+  const ValidationSettings settings;
+  Measurements measurements;
+  const GridDevice device(grid, settings, {}, files, measurements);
+  GridSize size = grid.predict.front();
+  CHECK(size_parts(size).back() == "links 0.25 x computation");
+  FittedCosts costs = of_a_core(), faster = costs;
+  for (KernelCost& cost : faster.kernels) cost.alpha = cost.alpha / 4, cost.factor /= 4;
+  const double slowdown = device.slowdown_of(size, costs);
+  CHECK(device.slowdown_of(size, faster) == Approx(slowdown / 4).epsilon(.05));  // sums of gradients are not faster
+  size.links_to_computation = 1;
+  CHECK(device.slowdown_of(size, costs) == Approx(4 * slowdown));
+  CHECK(size_parts(size).back() == "links 1 x computation");
 }
