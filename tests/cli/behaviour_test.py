@@ -255,7 +255,7 @@ def test_run(checks, program):
 
 
 def test_switching_between_plans(checks, program):
-    sharing = [*QUICK_RUN, "--rank-nodes", "1", "--measure-time", "0.2", "--set", "workload.extent=model", "--set", "plan.expert_sharding=ep_dp"]
+    sharing = [*QUICK_RUN, "--rank-nodes", "1", "--set", "workload.extent=model", "--set", "plan.expert_sharding=ep_dp"]
     result = program.run(*sharing, "--alternate", "plan.expert_sharding=ep_mp", "-o", "run.json", "--html", "run.html")
     checks.check(result.returncode == 0, f"switching: {result.stderr!r}")
     switching = load(program, "run.json")["results"][1]["run"]["switching"]

@@ -269,7 +269,10 @@ TEST_CASE("A plan file gives every knob") {
 TEST_CASE("Knobs are set as an option names them, and errors name the option") {
   Plan plan;
   set_knobs({"plan.expert_sharding=ep_mp", "plan.forward_degree=4"}, "--alternate", plan);
-  CHECK(plan == Plan{.forward_degree = 4, .expert_sharding = ExpertSharding::EpMp});
+  Plan expected;
+  expected.forward_degree = 4;
+  expected.expert_sharding = ExpertSharding::EpMp;
+  CHECK(plan == expected);
   const auto fault = [](const std::string& setting) -> std::string {
     Plan unchanged;
     try {
