@@ -14,6 +14,7 @@
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "models/time/framework_memory.hpp"
 #include "models/time/memory.hpp"
 #include "planners/catalog/registry.hpp"
 
@@ -113,6 +114,10 @@ Seconds fastest(const Experiment& experiment, std::span<const Plan> plans) {
 Bytes arena_of(const Experiment& experiment, const Plan& plan) {
   const PricedSchedule priced = price_moe(experiment, plan);
   return memory_use(*priced.schedule, AnalyticBackend().run(priced)).arena;
+}
+
+Bytes allocated_of(const Experiment& experiment, const Plan& plan) {
+  return framework_memory(build_schedule(experiment, plan)).allocated;
 }
 
 double milliseconds(Seconds time) {

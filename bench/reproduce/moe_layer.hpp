@@ -43,6 +43,9 @@ Seconds fastest(const Experiment& experiment, std::span<const Plan> plans);
 // Device memory of the plan, each tensor at its planned address.
 Bytes arena_of(const Experiment& experiment, const Plan& plan);
 
+// Device memory of the plan where PyTorch allocates each tensor whole: what torch.cuda.max_memory_allocated() says.
+Bytes allocated_of(const Experiment& experiment, const Plan& plan);
+
 double milliseconds(Seconds time);
 double percent_more(Seconds slow, Seconds fast);  // 100 (slow / fast - 1)
 

@@ -317,6 +317,7 @@ void add_unmeasured(Calibration& measured, const Calibration& base) {
   if (measured.strided_copy && base.strided_copy)
     take_outside(*measured.strided_copy, base.strided_copy->alpha, base.strided_copy->beta);
   if (measured.copy && base.copy) take_outside(*measured.copy, base.copy->alpha, base.copy->beta);
+  if (!measured.l2_cache) measured.l2_cache = base.l2_cache;
   // An entry of three kinds goes with the speeds of their pairs.
   const auto known = [pairs = measured.interference](const Interference& entry) {
     return std::ranges::any_of(pairs,

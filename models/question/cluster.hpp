@@ -20,7 +20,7 @@ struct Device {
   BytesPerSecond memory_bandwidth;
   std::map<DType, FlopsPerSecond> peak;  // datasheet rates, by number format
   int multiprocessors = 0;               // 0: not known
-  Bytes l2_cache;                        // that all multiprocessors share; 0: not known
+  Bytes l2_cache = {};                   // that all multiprocessors share; 0: not known
 };
 
 enum class NodeLink { NvSwitch, NvLinkPairs, Pcie };

@@ -12,6 +12,7 @@
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/blocks.hpp"
+#include "models/time/framework_memory.hpp"
 #include "models/time/memory.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -199,4 +200,29 @@ TEST_CASE("rings and strategies lower the peak over layers; what is offloaded is
     CHECK(kept - rings.peak >= Bytes(3 * bh));
     CHECK(rings.pinned == Bytes(4 * (offloads_input(restore) * bm + offloads_hidden(restore) * bh)));
   }
+}
+
+TEST_CASE("tensors that are allocated whole save what equation 5 says, where planned lifetimes save half of it") {
+  const double b = tokens;
+  for (const Sizes& sizes : table_iii)
+    for (int n : {4, 8}) {
+      INFO(sizes.name << ", " << n);
+      const Experiment e = one_layer(sizes);
+      const auto m = static_cast<double>(sizes.hidden), h = static_cast<double>(sizes.expert_hidden);
+      const Plan keeping = plan_of(n, Restore::Keep, Buffers::PerChunk),
+                 reusing = plan_of(n, Restore::S4, Buffers::Double);
+      const auto allocated = [&](const Plan& plan) { return framework_memory(build_schedule(e, plan)).allocated; };
+      const auto arena = [&](const Plan& plan) {
+        const PricedSchedule p = price_plan(e, plan);
+        return memory_use(*p.schedule, AnalyticBackend().run(p)).arena;
+      };
+      const Bytes saved(4 * 2 * b * (2 * m * (n - 2) + h * (n - 1)) / n);  // of activations, and as much of gradients
+      // Equation 5 counts T_I and T_DO as activations that are kept. Without reuse T_I is dead once it was sent, and
+      // T_DO once it was combined; s4 keeps T_I to send it again: 2 (n - 1) / n of B M less.
+      const Bytes counted_more(4 * b * 2 * m * (n - 1) / n);
+      UNSCOPED_INFO((allocated(keeping) - allocated(reusing)) / saved << " " << (saved - counted_more) / saved);
+      CHECK((allocated(keeping) - allocated(reusing)) / saved == Approx((saved - counted_more) / saved).epsilon(.02));
+      CHECK((arena(keeping) - arena(reusing)) / saved < .7);
+      CHECK(framework_memory(build_schedule(e, keeping)).reserved >= allocated(keeping));
+    }
 }
