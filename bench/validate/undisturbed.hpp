@@ -16,9 +16,9 @@ class Undisturbed {
   // `wait` passes the time while the machine is slow.
   explicit Undisturbed(exec::Pace pace, std::function<void()> wait = sleep_a_little);
 
-  // What `measure` finds out, with "slowdown", the larger of the two readings of the pace, and "again", how often it
-  // was measured again: at most three times. Each begins when the pace is as usual, or after 80 waits in all, which are
-  // 20 s. The least disturbed is taken.
+  // Returns what `measure` finds out, with "slowdown", the larger of the two readings of the pace, and "again", how
+  // often it was measured again: at most three times. Each begins when the pace is as usual, or after 80 waits in all,
+  // which are 20 s. The least disturbed is taken.
   nlohmann::ordered_json make(const std::function<nlohmann::ordered_json()>& measure);
 
   // Counts a measurement, of this run or an earlier one.

@@ -165,13 +165,13 @@ struct Entry {
   Shape shape;
   Slots (*order)(const Rank&);
 };
-constexpr std::array<Entry, 7> table{{{"gpipe", Shape::One, all_then_back},
-                                      {"1f1b", Shape::One, in_turn},
-                                      {"interleaved", Shape::Laps, in_turn},
-                                      {"zb_h1", Shape::One, zb_h1},
-                                      {"zb_h2", Shape::One, zb_h2},
-                                      {"zb_v", Shape::V, zb_v},
-                                      {"dualpipe_v", Shape::V, dualpipe_v}}};
+constexpr std::array<Entry, 7> programs{{{"gpipe", Shape::One, all_then_back},
+                                         {"1f1b", Shape::One, in_turn},
+                                         {"interleaved", Shape::Laps, in_turn},
+                                         {"zb_h1", Shape::One, zb_h1},
+                                         {"zb_h2", Shape::One, zb_h2},
+                                         {"zb_v", Shape::V, zb_v},
+                                         {"dualpipe_v", Shape::V, dualpipe_v}}};
 
 void require(const Entry& entry, const Rank& r) {
   if (r.ranks < 1 || r.micro_batches < 1) throw InputError("a pipeline needs ranks and micro-batches");
@@ -190,15 +190,15 @@ void require(const Entry& entry, const Rank& r) {
 const std::vector<std::string_view>& program_names() {
   static const std::vector<std::string_view> names = [] {
     std::vector<std::string_view> all;
-    for (const Entry& entry : table) all.push_back(entry.name);
+    for (const Entry& entry : programs) all.push_back(entry.name);
     return all;
   }();
   return names;
 }
 
 Program make_program(std::string_view name, int ranks, int micro_batches, int laps) {
-  const auto entry = std::ranges::find(table, name, &Entry::name);
-  if (entry == table.end())
+  const auto entry = std::ranges::find(programs, name, &Entry::name);
+  if (entry == programs.end())
     throw InputError(
         fmt::format("unknown pipeline schedule \"{}\", known: {}", name, fmt::join(program_names(), ", ")));
   require(*entry, {0, ranks, micro_batches, laps});

@@ -4,9 +4,8 @@
 // - A request is rounded up to 512 bytes.
 // - It gets the smallest free block that is large enough. The rest of the block stays free: any rest in the pool of
 //   requests of at most 1 MiB, more than 1 MiB in the other.
-// - Where there is none, a segment is taken from the device: 2 MiB for the small pool, 20 MiB for requests below 10
-// MiB,
-//   and else the request rounded up to 2 MiB.
+// - Where there is none, a segment is taken from the device: 2 MiB for the small pool, 20 MiB for requests below
+//   10 MiB, and else the request rounded up to 2 MiB.
 // - Free neighbours become one block. Segments stay with the allocator.
 #pragma once
 #include <cstdint>
