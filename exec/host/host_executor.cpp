@@ -307,7 +307,8 @@ std::vector<std::unique_ptr<HostExecutor>> make_all(const Experiment& experiment
 
 std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
                                                  Element element, const ModelData& data,
-                                                 std::vector<std::vector<Routing>> routing, Transport& transport) {
+                                                 const std::vector<std::vector<Routing>>& routing,
+                                                 Transport& transport) {
   return std::move(make_all(experiment, {std::move(schedule)}, element, data, routing, {&transport}).front());
 }
 

@@ -57,7 +57,8 @@ class HostExecutor : public Executor {
 // Reference: replaces the gates' own choices, unless empty. `transport` must outlive the executor.
 std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
                                                  Element element, const ModelData& data,
-                                                 std::vector<std::vector<Routing>> routing, Transport& transport);
+                                                 const std::vector<std::vector<Routing>>& routing,
+                                                 Transport& transport);
 
 // Executors of several schedules on the same memory (RankMemory), each with the transport of its number and gates that
 // choose for themselves. A step of one goes on with the weights and optimizer states that a step of another left, if
