@@ -357,7 +357,8 @@ class GridRun {
 
   ValidationGrid grid_;  // with the slowdowns that follow from fitted costs
   const ValidationSettings& settings_;
-  std::string cluster_, unfitted_by_;  // name of a calibration
+  std::string cluster_;      // by name
+  std::string unfitted_by_;  // name of a calibration
   Measurements measurements_{settings_.time_limit};
   GridDevice device_;
   Validation result_;
