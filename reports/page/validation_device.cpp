@@ -155,11 +155,13 @@ void write_goals(std::ostream& out, const Validation& v) {
       "Sums over all plans and their steps, the largest difference first. Times of ops that overlap do not add "
       "up to steps: an error of steps that no op shows is one of overlap.");
   write_row(out, "th", {"Op", "Pass", "Origin", "Predicted", "Measured", "Difference"});
-  for (const OpTimes& op : op_differences(v))
+  for (const OpTimes& op : op_differences(v)) {
+    const Seconds more = op.measured - op.predicted;
     write_row(out, "td",
               {std::string(name_in(op_kind_names, op.op)), std::string(name_in(phase_names, op.phase)),
                op.emulated ? "emulated" : "measured", duration(op.predicted), duration(op.measured),
-               fmt::format("{:+.3f} ms", 1e3 * (op.measured - op.predicted).value())});
+               (more < Seconds(0) ? "-" : "+") + duration(std::max(more, -1.0 * more))});
+  }
   end_section(out);
 }
 

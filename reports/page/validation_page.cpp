@@ -51,7 +51,7 @@ class ParityPlot {
   std::string legend() const {
     std::string html = "<div class=\"legend\">";
     for (std::size_t c = 0; c < v_.cells.size(); ++c)
-      html += fmt::format("<span style=\"color:{}\">&#9679;</span> {} &nbsp; ", colour(c), escaped(v_.cells[c].name));
+      html += fmt::format("<span><b style=\"color:{}\">&#9679;</b>{}</span>\n", colour(c), escaped(v_.cells[c].name));
     return html + "</div>\n";
   }
 

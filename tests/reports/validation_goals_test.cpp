@@ -145,5 +145,5 @@ TEST_CASE("A partial validation with a device's points keeps to its schema and s
   std::ostringstream missed;
   write_html(missed, v);
   CHECK(says(missed, "<strong>MISS</strong>"));
-  CHECK(says(missed, "+1500.000 ms"));  // three plans, half a second each
+  CHECK(says(missed, "+1.50 s"));  // three plans, half a second each
 }
