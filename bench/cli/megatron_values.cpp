@@ -35,10 +35,7 @@ constexpr std::array values{
     MegatronValue{"zero", "2", ""},
     MegatronValue{"zero", "3", ""},
     MegatronValue{"pipeline_schedule", "dualpipe", ""},
-    MegatronValue{"pipeline_schedule", "dualpipev", ""},
-    MegatronValue{"pipeline_schedule", "zb_h1", ""},
-    MegatronValue{"pipeline_schedule", "zb_h2", ""},
-    MegatronValue{"pipeline_schedule", "zb_v", ""},
+    MegatronValue{"pipeline_schedule", "dualpipev", "dualpipe_v"},
 };
 
 // "0 to 1", "gpipe, 1f1b, interleaved"

@@ -10,6 +10,7 @@
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "planners/catalog/registry.hpp"
 #include "planners/layouts/layout_search.hpp"
 #include "planners/steps/step_prediction.hpp"
 
@@ -41,7 +42,7 @@ Plan piped_plan(int micro_batches) {
   Plan plan;
   plan.zero = 1;
   plan.micro_batches = micro_batches;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   return plan;
 }
 

@@ -81,7 +81,7 @@ class Fitting {
   std::optional<Attempt> micro_batches(int parts) {
     Plan plan = plan_;
     plan.micro_batches = parts;
-    if (plan.virtual_stages == 1) plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    if (plan.virtual_stages == 1) plan.pipeline_schedule = pipeline_schedule("1f1b");
     return attempt(fmt::format("plan.micro_batches={} with plan.pipeline_schedule={}", parts,
                                name_in(pipeline_schedule_names, plan.pipeline_schedule)),
                    question_.experiment, plan);

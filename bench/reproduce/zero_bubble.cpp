@@ -91,14 +91,14 @@ Recomputed zero_bubble_rates(const JsonReader& settings, FilesRead&) {
     const double work = p.micro_batches * (times.of(UnitKind::Forward) + times.of(UnitKind::Backward));
     const std::string name =
         fmt::format("{}, {} stages, {} micro-batches: ", row.string("model"), p.stages, p.micro_batches);
-    const auto add = [&](const char* label, const char* program, int laps) {
+    const auto add = [&](const char* label, PipelineSchedule program, int laps) {
       const double cost = pipeline_cost(make_program(program, p.stages, p.micro_batches, laps), times);
       result.values[name + label] = (cost - work) / cost;
     };
-    add("1F1B", "1f1b", 1);
-    add("1F1B-I", "interleaved", p.virtual_stages);
-    add("ZB-H1", "zb_h1", 1);
-    add("ZB-H2", "zb_h2", 1);
+    add("1F1B", pipeline_schedule("1f1b"), 1);
+    add("1F1B-I", pipeline_schedule("interleaved"), p.virtual_stages);
+    add("ZB-H1", pipeline_schedule("zb_h1"), 1);
+    add("ZB-H2", pipeline_schedule("zb_h2"), 1);
   }
   return result;
 }

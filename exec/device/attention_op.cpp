@@ -38,19 +38,27 @@ ProjectionColumns<const Scalar> before_turn(const DeviceOp<Scalar>& op, const Sc
   return d;
 }
 
-// Adds to the gradients of the projections' weights.
+// The op's range of the gradients of weights; null: its half has none.
 template <class Scalar>
-void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, const Scalar* input, const Scalar* weights,
-                      Scalar* gradients, Scalar* d_input) {
+Scalar* weight_gradients(const DeviceOp<Scalar>& op) {
+  return op.op.half == Half::Inputs ? nullptr : op.write(TensorKind::DenseGradients) + op.op.gradients.first;
+}
+
+// Adds to the gradients of the projections' weights, and makes that of the input, as far as the op has that half.
+template <class Scalar>
+void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected) {
   const LayerShape& s = op.shape;
-  const DenseWeights<const Scalar> w(s, weights);
-  const DenseWeights<Scalar> g(s, gradients);
   const ProjectionColumns<const Scalar> d = before_turn(op, d_projected);
-  const Matrix<const Scalar> x = ordered_rows(op, input, op.shape.hidden);
-  op.out.multiply(product<Scalar>(transposed(x), d.query, g.query, Into::Add));
-  op.out.multiply(product<Scalar>(transposed(x), d.key, g.key, Into::Add));
-  op.out.multiply(product<Scalar>(transposed(x), d.value, g.value, Into::Add));
-  const RowsToReturn<Scalar> ordered(op, d_input, x.cols);
+  if (op.op.half != Half::Inputs) {
+    const DenseWeights<Scalar> g(s, weight_gradients(op));
+    const Matrix<const Scalar> x = ordered_rows(op, op.read(roles::attention_input), s.hidden);
+    op.out.multiply(product<Scalar>(transposed(x), d.query, g.query, Into::Add));
+    op.out.multiply(product<Scalar>(transposed(x), d.key, g.key, Into::Add));
+    op.out.multiply(product<Scalar>(transposed(x), d.value, g.value, Into::Add));
+  }
+  if (op.op.half == Half::Weights) return;
+  const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
+  const RowsToReturn<Scalar> ordered(op, op.write(gradient_of(TensorKind::AttentionInput)), s.hidden);
   const Matrix<Scalar>& d_x = ordered.rows();
   op.out.multiply(product<Scalar>(d.query, transposed(w.query), d_x));
   op.out.multiply(product<Scalar>(d.key, transposed(w.key), d_x, Into::Add));
@@ -87,11 +95,6 @@ void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* w
                                   {from.count, from.step, 0, rows * s.hidden}));
 }
 
-template <class Scalar>
-struct AttentionGradients {
-  Scalar *projected, *output_weights;  // both added to
-};
-
 // The rows as one matrix, for sums over all of them; scratch memory takes them if they do not follow one another.
 template <class Scalar>
 Matrix<const Scalar> rows_together(const DeviceOp<Scalar>& op, const AttentionChunk& chunk,
@@ -108,39 +111,74 @@ Matrix<const Scalar> rows_together(const DeviceOp<Scalar>& op, const AttentionCh
   return {to, count, tokens.cols};
 }
 
-// From the gradients of the projection's results to those of its weights, added to them, and of contexts.
+// From the gradients of the projection's results to those of its weights, which are added to.
 template <class Scalar>
-void project_output_backward(const DeviceOp<Scalar>& op, const AttentionChunk& chunk, const Scalar* d_partial,
-                             const Matrix<const Scalar>& contexts, const Scalar* weights, Scalar* d_weights,
-                             const Matrix<Scalar>& d_contexts) {
+void output_weight_gradients(const DeviceOp<Scalar>& op, const AttentionChunk& chunk, Scalar* d_weights) {
   const LayerShape& s = op.shape;
-  const ChunkRows<Scalar> to(chunk, d_contexts);
-  const std::int64_t rows = to.first.rows;
-  const Matrix<const Scalar> d_out(d_partial, to.count * rows, s.hidden);
+  const Matrix<const Scalar> contexts(op.read(TensorKind::AttentionContext), s.sequence_tokens(), s.context_width());
+  const ChunkRows<const Scalar> rows(chunk, contexts);
+  const Matrix<const Scalar> d_out(op.read(roles::d_attention_partial), rows.count * rows.first.rows, s.hidden);
   op.out.multiply(product<Scalar>(transposed(rows_together(op, chunk, contexts)), d_out,
                                   Matrix<Scalar>(d_weights, s.context_width(), s.hidden), Into::Add));
-  op.out.multiply(product<Scalar>(d_out.rows_from(0, rows), transposed(DenseWeights<const Scalar>(s, weights).output),
-                                  to.first, Into::Overwrite, {to.count, rows * s.hidden, 0, to.step}));
 }
 
+// To those of the contexts.
 template <class Scalar>
-void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const Scalar* projected,
-                     const Scalar* context, const Wide<Scalar>* log_sum_exp, const Scalar* weights,
-                     const AttentionGradients<Scalar>& to) {
+Matrix<Scalar> context_gradients(const DeviceOp<Scalar>& op, const AttentionChunk& chunk) {
   const LayerShape& s = op.shape;
-  const AttentionChunk chunk(s, op.part.positions, score_bytes<Scalar>);
-  const std::int64_t tokens = s.sequence_tokens(), width = s.context_width(), scores = chunk.scores();
+  const std::int64_t tokens = s.sequence_tokens(), width = s.context_width();
   const Matrix<Scalar> d_contexts(op.out.template scratch<Scalar>(tokens * width), tokens, width);
-  project_output_backward(op, chunk, d_partial, Matrix<const Scalar>(context, tokens, width), weights,
-                          to.output_weights, d_contexts);
+  const ChunkRows<Scalar> to(chunk, d_contexts);
+  const std::int64_t rows = to.first.rows;
+  const Matrix<const Scalar> d_out(op.read(roles::d_attention_partial), rows, s.hidden);
+  const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
+  op.out.multiply(
+      product<Scalar>(d_out, transposed(w.output), to.first, Into::Overwrite, {to.count, rows * s.hidden, 0, to.step}));
+  return d_contexts;
+}
+
+// `d_projected`: added to.
+template <class Scalar>
+void attend_backward(const DeviceOp<Scalar>& op, const AttentionChunk& chunk, Scalar* d_projected) {
+  const LayerShape& s = op.shape;
+  const std::int64_t scores = chunk.scores();
+  const Matrix<Scalar> d_contexts = context_gradients(op, chunk);
   AttentionBackwardScratch<Scalar> scratch;
   scratch.scores = op.out.template scratch<Wide<Scalar>>(scores);
   scratch.d_probabilities = op.out.template scratch<Wide<Scalar>>(scores);
   scratch.probabilities = op.out.template scratch<Scalar>(scores);
   scratch.d_scores = op.out.template scratch<Scalar>(scores);
-  record_heads_backward(op.out, chunk,
-                        AttentionForward<Scalar>{ProjectionColumns<const Scalar>(s, projected), log_sum_exp},
-                        Matrix<const Scalar>(d_contexts), scratch, ProjectionColumns<Scalar>(s, to.projected));
+  const AttentionForward<Scalar> forward{ProjectionColumns<const Scalar>(s, op.read(TensorKind::QueryKeyValue)),
+                                         op.template read<Wide<Scalar>>(TensorKind::LogSumExp)};
+  record_heads_backward(op.out, chunk, forward, Matrix<const Scalar>(d_contexts), scratch,
+                        ProjectionColumns<Scalar>(s, d_projected));
+}
+
+// The gradients of the projections' results: in memory of the op, or where the op or its other half finds them.
+template <class Scalar>
+Scalar* projected_gradients(const DeviceOp<Scalar>& op, bool projects) {
+  const Role role = gradient_of(TensorKind::QueryKeyValue);
+  const std::int64_t size = op.shape.sequence_tokens() * op.shape.projected_width();
+  if (op.op.half == Half::Weights) return projects ? op.data(op.read_id(role)) : nullptr;
+  return projects && op.op.half == Half::Both ? op.out.template scratch<Scalar>(size) : op.write(role);
+}
+
+// All tokens together are projected first; a chunk reads and writes what projection ops have written.
+template <class Scalar>
+void record_attention_backward(const DeviceOp<Scalar>& op) {
+  const LayerShape& s = op.shape;
+  const Half half = op.op.half;
+  const bool projects = half == Half::Inputs ? op.find_write(gradient_of(TensorKind::AttentionInput)).exists()
+                                             : op.find_read(roles::attention_input).exists();
+  const AttentionChunk chunk(s, op.part.positions, score_bytes<Scalar>);
+  Scalar* const d_projected = projected_gradients(op, projects);
+  if (half != Half::Weights && op.part.chunk <= 0) op.out.zero(d_projected, s.sequence_tokens() * s.projected_width());
+  if (half != Half::Inputs) {
+    Scalar* const gradients = weight_gradients(op);
+    output_weight_gradients(op, chunk, projects ? DenseWeights<Scalar>(s, gradients).output.data : gradients);
+  }
+  if (half != Half::Weights) attend_backward(op, chunk, d_projected);
+  if (projects) project_backward<Scalar>(op, d_projected);
 }
 
 }  // namespace
@@ -148,39 +186,19 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
 template <class Scalar>
 void record_projection(DeviceOp<Scalar>& op) {
   if (op.shape.makes_low_ranks()) return record_latent_projection(op);
-  const Scalar *const input = op.read(roles::attention_input), *const weights = op.read(TensorKind::DenseWeights);
-  if (op.op.phase == Phase::Forward) return project(op, input, weights, op.write(TensorKind::QueryKeyValue));
-  project_backward(op, op.read(gradient_of(TensorKind::QueryKeyValue)), input, weights,
-                   op.write(TensorKind::DenseGradients) + op.op.gradients.first,
-                   op.write(gradient_of(TensorKind::AttentionInput)));
+  if (op.op.phase == Phase::Backward) return project_backward(op, op.read(gradient_of(TensorKind::QueryKeyValue)));
+  project(op, op.read(roles::attention_input), op.read(TensorKind::DenseWeights), op.write(TensorKind::QueryKeyValue));
 }
 
-// All tokens together are projected first; a chunk reads and writes what projection ops have written.
 template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op) {
-  using Number = Wide<Scalar>;
-  const bool projects = op.op.phase == Phase::Forward ? op.find_write(TensorKind::QueryKeyValue).exists()
-                                                      : op.find_read(roles::attention_input).exists();
+  if (op.op.phase == Phase::Backward) return record_attention_backward(op);
+  const bool projects = op.find_write(TensorKind::QueryKeyValue).exists();
   const Scalar* const weights = op.data(op.find_read(TensorKind::DenseWeights));
-  if (op.op.phase == Phase::Forward) {
-    if (projects) project(op, op.read(roles::attention_input), weights, op.write(TensorKind::QueryKeyValue));
-    attend<Scalar>(op, projects ? op.write(TensorKind::QueryKeyValue) : op.read(TensorKind::QueryKeyValue), weights,
-                   op.write(TensorKind::AttentionContext), op.template write<Number>(TensorKind::LogSumExp),
-                   op.data(op.find_write(TensorKind::AttentionPartial)));
-    return;
-  }
-  const std::int64_t size = op.shape.sequence_tokens() * op.shape.projected_width();
-  Scalar* const gradients = op.write(TensorKind::DenseGradients) + op.op.gradients.first;
-  Scalar* const d_projected =
-      projects ? op.out.template scratch<Scalar>(size) : op.write(gradient_of(TensorKind::QueryKeyValue));
-  if (op.part.chunk <= 0) op.out.zero(d_projected, size);
-  attend_backward(op, op.read(roles::d_attention_partial), op.read(TensorKind::QueryKeyValue),
-                  op.read(TensorKind::AttentionContext), op.template read<Number>(TensorKind::LogSumExp), weights,
-                  AttentionGradients<Scalar>{
-                      d_projected, projects ? DenseWeights<Scalar>(op.shape, gradients).output.data : gradients});
-  if (projects)
-    project_backward<Scalar>(op, d_projected, op.read(roles::attention_input), weights, gradients,
-                             op.write(gradient_of(TensorKind::AttentionInput)));
+  if (projects) project(op, op.read(roles::attention_input), weights, op.write(TensorKind::QueryKeyValue));
+  attend<Scalar>(op, projects ? op.write(TensorKind::QueryKeyValue) : op.read(TensorKind::QueryKeyValue), weights,
+                 op.write(TensorKind::AttentionContext), op.template write<Wide<Scalar>>(TensorKind::LogSumExp),
+                 op.data(op.find_write(TensorKind::AttentionPartial)));
 }
 
 DOVETAIL_FOR_DEVICE(record_projection);

@@ -10,8 +10,8 @@
 namespace dovetail::exec {
 namespace {
 
-// Beside the passes, as the second part of a key: the gradient of an embedding that both ends have, from each of them.
-constexpr int from_first_end = 10, from_last_end = 11;
+// Beside the passes, as the second part of a key: the gradient of an embedding that both ends have.
+constexpr int between_both_ends = 10;
 
 bool between_stages(const Op& op) {
   return entry_of(op.kind).part == OpPart::Stages;
@@ -28,7 +28,7 @@ Channels::Channels(const Schedule& schedule, DeviceNetwork& network) : schedule_
     if (!exchanges(schedule, op)) continue;
     const Key key = key_of(op);
     if (communicators_.contains(key)) continue;
-    communicators_[key] = network.communicator(members_of(op, key, network.rank()));
+    communicators_[key] = network.communicator(members_of(op, network.rank()));
   }
 }
 
@@ -38,26 +38,21 @@ DeviceCommunicator& Channels::of(const Op& op) const {
   return *communicator;
 }
 
-// A rank class is a stage. Forward a stage sends to the next one and receives from the one before, else the other way.
-// The first stage comes after the last one, in the next lap.
+// A rank class is a stage.
 Channels::Key Channels::key_of(const Op& op) const {
-  const int stages = schedule_.groups.pp;
-  if (schedule_.joins_stages(op)) return {-1 - stages, 0};
+  if (schedule_.joins_stages(op)) return {-1, 0};
   if (!between_stages(op)) return {op.stream, static_cast<int>(op.group())};
-  if (between_ends(schedule_, op)) {
-    const bool first_sends = (op.kind == OpKind::StageSend) == (schedule_.class_of(op) == 0);
-    return {-stages, first_sends ? from_first_end : from_last_end};
-  }
-  const bool from_before = (op.kind == OpKind::StageReceive) == (op.phase == Phase::Forward);
-  return {-1 - (schedule_.class_of(op) + (from_before ? stages - 1 : 0)) % stages, static_cast<int>(op.phase)};
+  const auto [sender, receiver] = schedule_.ends_of(op);
+  return {-2 - (sender * schedule_.groups.pp + receiver),
+          between_ends(schedule_, op) ? between_both_ends : static_cast<int>(op.phase)};
 }
 
-std::vector<int> Channels::members_of(const Op& op, const Key& key, int rank) const {
+std::vector<int> Channels::members_of(const Op& op, int rank) const {
   const int stage = schedule_.class_of_rank(rank), ranks = schedule_.groups.stage_ranks();
   if (between_stages(op)) {
-    const int earlier = -1 - std::get<0>(key), later = (earlier + 1) % schedule_.groups.pp;
-    if (stage != earlier && stage != later) return {};
-    const auto [first, last] = std::minmax(earlier, later);
+    const auto [sender, receiver] = schedule_.ends_of(op);
+    if (stage != sender && stage != receiver) return {};
+    const auto [first, last] = std::minmax(sender, receiver);
     return {rank + (first - stage) * ranks, rank + (last - stage) * ranks};
   }
   if (stage != schedule_.class_of(op) && !schedule_.joins_stages(op)) return {};

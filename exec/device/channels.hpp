@@ -18,12 +18,11 @@ class Channels {
   DeviceCommunicator& of(const Op& op) const;
 
  private:
-  // A stage message has -1 - the earlier stage, and the pass (between both ends the last counts as the earlier one, and
-  // each way has a number of its own); what joins all stages has -1 - their number; any other
-  // has the stream and the kind of group.
+  // An op that joins all stages has -1; a message a number below that for its two stages and direction, and the pass;
+  // any other op the stream and the kind of group.
   using Key = std::tuple<int, int>;
   Key key_of(const Op& op) const;
-  std::vector<int> members_of(const Op& op, const Key& key, int rank) const;
+  std::vector<int> members_of(const Op& op, int rank) const;
 
   const Schedule& schedule_;
   std::map<Key, std::unique_ptr<DeviceCommunicator>> communicators_;

@@ -235,43 +235,64 @@ const Scalar* record_input(Recorder& out, const LayerShape& s, const std::vector
   return x;
 }
 
-// Scores of the rows that are worked on, and memory for their gradients; null where decode applies scores.
+// Scores of the rows that are worked on; null where decode applies scores.
 template <class Scalar>
-struct WorkedScores {
-  const Wide<Scalar>* scores = nullptr;
-  Wide<Scalar>* gradients = nullptr;
-};
-template <class Scalar>
-WorkedScores<Scalar> record_scores(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
-                                   const BackwardChunk<Scalar>& b, bool same_rows) {
-  if (b.d_scores == nullptr) return {};
-  if (same_rows && !by_expert(s)) return {kept.front().scores, b.d_scores};
-  auto* const scores = out.scratch<Wide<Scalar>>(rows_of(s, b.rows));
+const Wide<Scalar>* record_scores(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
+                                  RowRange rows, bool same_rows) {
+  if (kept.front().scores == nullptr || (same_rows && !by_expert(s))) return kept.front().scores;
+  auto* const scores = out.scratch<Wide<Scalar>>(rows_of(s, rows));
   for (const ForwardChunk<Scalar>& forward : kept)
-    record_bring(out, with_numbers(s), forward.rows, b.rows, forward.scores, scores);
-  return {scores, by_expert(s) ? out.scratch<Wide<Scalar>>(rows_of(s, b.rows)) : b.d_scores};
+    record_bring(out, with_numbers(s), forward.rows, rows, forward.scores, scores);
+  return scores;
 }
 
-// From the activation's gradient, which the activation replaces, to that of the hidden rows. Returns the activation:
-// without a gate and without scores the hidden rows are, and with a gate it may be there.
+// The activation, where the forward pass has kept it as it is: without a gate and without scores the hidden rows are.
 template <class Scalar>
-const Scalar* record_activation_backward(Recorder& out, const LayerShape& s,
-                                         const std::vector<ForwardChunk<Scalar>>& kept, const BackwardChunk<Scalar>& b,
-                                         Scalar* d_activation, bool same_rows) {
-  const WorkedScores<Scalar> worked = record_scores(out, s, kept, b, same_rows);
-  const Scalar* const there = s.gated ? kept.front().activated : b.d_scores == nullptr ? kept.front().hidden : nullptr;
-  const bool kept_activation = same_rows && there != nullptr;
+const Scalar* kept_activation(const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept, bool same_rows) {
+  const ForwardChunk<Scalar>& first = kept.front();
+  if (!same_rows) return nullptr;
+  return s.gated ? first.activated : first.scores == nullptr ? first.hidden : nullptr;
+}
+
+// From the activation's gradient, which the activation replaces unless it was kept and `leaves` it, to that of the
+// hidden rows.
+template <class Scalar>
+void record_activation_backward(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
+                                const BackwardChunk<Scalar>& b, Scalar* d_activation, bool same_rows, bool leaves) {
+  const Wide<Scalar>* const scores = record_scores(out, s, kept, b.rows, same_rows);
+  Wide<Scalar>* const d_scores =
+      scores != nullptr && by_expert(s) ? out.scratch<Wide<Scalar>>(rows_of(s, b.rows)) : b.d_scores;
   for (const ForwardChunk<Scalar>& forward : kept) {
     const SharedRows shared = shared_rows(forward.rows, b.rows);
-    out.launch(
-        s.row_copies * s.positions() * shared.shared,
-        ActivationBackward<Scalar>{shared, forward.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards, s.gated,
-                                   !kept_activation, forward.activated, worked.scores, worked.gradients});
+    out.launch(s.row_copies * s.positions() * shared.shared,
+               ActivationBackward<Scalar>{shared, forward.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards,
+                                          s.gated, leaves, forward.activated, scores, d_scores});
   }
-  if (worked.gradients != b.d_scores)
-    record_return<Wide<Scalar>>(out, with_numbers(s), b.rows, worked.gradients, b.d_scores);
+  if (d_scores != b.d_scores) record_return<Wide<Scalar>>(out, with_numbers(s), b.rows, d_scores, b.d_scores);
   if (b.d_scores != nullptr) clear_unused(out, with_numbers(s), b.rows, b.d_scores);
-  return kept_activation ? there : d_activation;
+}
+
+// The activation as the forward pass had it, for the half of the weights.
+template <class Scalar>
+const Scalar* record_activation_again(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
+                                      RowRange rows, bool same_rows) {
+  if (const Scalar* const there = kept_activation(s, kept, same_rows)) return there;
+  const bool moves_activated = s.gated && kept.front().activated != nullptr;
+  const auto rows_kept = [&](const ForwardChunk<Scalar>& f) { return moves_activated ? f.activated : f.hidden; };
+  const Scalar* at_hand = rows_kept(kept.front());
+  if (!same_rows) {
+    const std::int64_t cols = moves_activated ? s.weight_shards * s.shard : s.hidden_row();
+    Scalar* const moved = out.scratch<Scalar>(rows_of(s, rows) * cols);
+    for (const ForwardChunk<Scalar>& f : kept) {
+      const SharedRows shared = shared_rows(f.rows, rows);
+      const auto blocks = static_cast<std::uint32_t>(s.row_copies * s.positions());
+      out.launch(std::int64_t{blocks} * shared.shared,
+                 MoveBlocks<Scalar>{shared, BlockOrder{blocks, 1}, rows_kept(f), moved, cols});
+    }
+    at_hand = moved;
+  }
+  if (moves_activated) return at_hand;
+  return record_activation<Scalar>(out, s, rows, at_hand, record_scores(out, s, kept, rows, same_rows), nullptr);
 }
 
 template <class Scalar>
@@ -299,22 +320,34 @@ void record_input_gradient(Recorder& out, const LayerShape& s, const BackwardChu
   }
 }
 
+// From the gradients of the results, as they are worked on, to those of the activation.
 template <class Scalar>
-void record_backward(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
-                     const BackwardChunk<Scalar>& b) {
-  const bool same_rows = kept.size() == 1 && same(kept.front().rows, b.rows);
-  Scalar* const memory = memory_by_expert<Scalar>(out, s, b.rows);  // of d_partial, then of d_input
-  if (memory != nullptr) record_bring(out, s, b.rows, b.rows, b.d_partial, memory);
-  const Scalar* const d_y = memory == nullptr ? b.d_partial : memory;
-  const Scalar* const x = record_input(out, s, kept, b.rows, same_rows);
+Scalar* record_activation_gradient(Recorder& out, const LayerShape& s, const BackwardChunk<Scalar>& b,
+                                   const Scalar* d_y) {
   Scalar* const d_activation = out.scratch<Scalar>(rows_of(s, b.rows) * s.weight_shards * s.shard);
   const std::vector<RunBatch> runs = runs_of(s, b.rows, BatchOf::Rows);
   for (std::int64_t shard = 0; shard < s.weight_shards; ++shard)
     rows_by_weights(out, s, runs, RowBuffer<const Scalar>{d_y, s.hidden, 0, s.hidden},
                     ShardWeights<const Scalar>(s, b.weights, shard).w2, true,
                     shard_columns(d_activation, s, shard, s.shard), Into::Overwrite);
-  const Scalar* const activation = record_activation_backward(out, s, kept, b, d_activation, same_rows);
-  record_gradients(out, s, b, x, activation, d_y);
+  return d_activation;
+}
+
+template <class Scalar>
+void record_backward(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
+                     const BackwardChunk<Scalar>& b, Half half) {
+  const bool same_rows = kept.size() == 1 && same(kept.front().rows, b.rows);
+  Scalar* const memory = memory_by_expert<Scalar>(out, s, b.rows);  // of d_partial, then of d_input
+  if (memory != nullptr) record_bring(out, s, b.rows, b.rows, b.d_partial, memory);
+  const Scalar* const d_y = memory == nullptr ? b.d_partial : memory;
+  const Scalar* const x = half == Half::Inputs ? nullptr : record_input(out, s, kept, b.rows, same_rows);
+  if (half == Half::Weights)
+    return record_gradients(out, s, b, x, record_activation_again(out, s, kept, b.rows, same_rows), d_y);
+  Scalar* const d_activation = record_activation_gradient(out, s, b, d_y);
+  const Scalar* const there = kept_activation(s, kept, same_rows);
+  record_activation_backward(out, s, kept, b, d_activation, same_rows, half == Half::Both && there == nullptr);
+  if (half == Half::Both)
+    record_gradients(out, s, b, x, there != nullptr ? there : static_cast<const Scalar*>(d_activation), d_y);
   record_input_gradient(out, s, b, memory == nullptr ? b.d_input : memory);
   if (memory != nullptr) record_return<Scalar>(out, s, b.rows, memory, b.d_input);
   clear_unused(out, s, b.rows, b.d_input);
@@ -333,49 +366,73 @@ void record_restore_hidden(DeviceOp<Scalar>& op) {
   record_hidden(op.out, s, op.op.rows, x, op.read(roles::expert_weights), op.write(TensorKind::Hidden));
 }
 
+namespace {
+
+template <class Scalar>
+std::vector<ForwardChunk<Scalar>> kept_chunks(DeviceOp<Scalar>& op) {
+  const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden),
+                              activated = op.all_reads(TensorKind::Activated), scores = op.all_reads(roles::row_scores);
+  const auto fits = [&](const std::vector<TensorId>& ids) { return ids.empty() || ids.size() == hidden.size(); };
+  check(fits(inputs) && fits(activated) && fits(scores), "hidden rows for each input of an expert");
+  std::vector<ForwardChunk<Scalar>> kept;
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    const auto data = [&](const std::vector<TensorId>& ids) { return ids.empty() ? nullptr : op.data(ids[i]); };
+    if (const RowRange rows = op.tensor(hidden[i]).rows; rows.overlaps(op.op.rows))
+      kept.push_back({rows, data(inputs), op.data(hidden[i]), data(activated),
+                      scores.empty() ? nullptr : op.template data<Wide<Scalar>>(scores[i])});
+  }
+  return kept;
+}
+
+// The half of the weights finds what that of the inputs has left.
+template <class Scalar>
+Scalar* left_between(DeviceOp<Scalar>& op, Role role) {
+  return op.op.half == Half::Weights ? op.data(op.read_id(role)) : op.write(role);
+}
+
+}  // namespace
+
 // The backward op reads the gradient only if that has a value already.
 template <class Scalar>
 void record_expert(DeviceOp<Scalar>& op) {
   const LayerShape s = expert_shape(op);
-  const Scalar* const weights = op.read(roles::expert_weights);
+  const Half half = op.op.half;
+  const Scalar* const weights = op.data(op.find_read(roles::expert_weights));
   if (op.op.phase == Phase::Forward)
     return record_forward<Scalar>(op.out, s, op.op.rows, op.read(roles::expert_input), weights,
                                   op.template data<Wide<Scalar>>(op.find_read(roles::row_scores)),
                                   op.write(TensorKind::Hidden), op.write(roles::expert_output),
                                   op.data(op.find_write(TensorKind::Activated)));
-  Scalar* const gradient = op.write(roles::expert_gradient);
-  if (!op.find_read(roles::expert_gradient).exists())
+  Scalar* const gradient = half == Half::Inputs ? nullptr : op.write(roles::expert_gradient);
+  if (gradient != nullptr && !op.find_read(roles::expert_gradient).exists())
     op.out.zero(gradient, op.write_tensor(roles::expert_gradient).elements);
-  const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden),
-                              activated = op.all_reads(TensorKind::Activated), scores = op.all_reads(roles::row_scores);
-  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()) &&
-            (scores.empty() || scores.size() == hidden.size()),
-        "hidden rows for each input of an expert");
-  std::vector<ForwardChunk<Scalar>> kept;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (const RowRange rows = op.tensor(inputs[i]).rows; rows.overlaps(op.op.rows))
-      kept.push_back({rows, op.data(inputs[i]), op.data(hidden[i]), activated.empty() ? nullptr : op.data(activated[i]),
-                      scores.empty() ? nullptr : op.template data<Wide<Scalar>>(scores[i])});
-  record_backward<Scalar>(op.out, s, kept,
-                          {op.op.rows, op.read(roles::d_expert_output), weights, gradient,
-                           op.write(gradient_of(roles::expert_input)), op.write(gradient_of(TensorKind::Hidden)),
-                           op.template data<Wide<Scalar>>(op.find_write(gradient_of(roles::row_scores)))});
+  record_backward<Scalar>(
+      op.out, s, kept_chunks(op),
+      {op.op.rows, op.read(roles::d_expert_output), weights, gradient,
+       op.data(op.find_write(gradient_of(roles::expert_input))), left_between(op, gradient_of(TensorKind::Hidden)),
+       op.template data<Wide<Scalar>>(op.find_write(gradient_of(roles::row_scores)))},
+      half);
 }
 
 template <class Scalar>
 void record_dense_ffn(DeviceOp<Scalar>& op) {
   const LayerShape s = ffn_shape(op.shape, parameters_before_projection(op));
+  const Half half = op.op.half;
   const RowRange tokens{0, s.sequence_tokens()};
-  const Scalar *const input = op.read(roles::ffn_input), *const weights =
-                                                             op.read(TensorKind::DenseWeights) + s.dense_parameters();
+  const Scalar* const input = op.data(op.find_read(roles::ffn_input));
+  const Scalar* const weights =
+      half == Half::Weights ? nullptr : op.read(TensorKind::DenseWeights) + s.dense_parameters();
   if (op.op.phase == Phase::Forward)
     return record_forward<Scalar>(op.out, s, tokens, input, weights, nullptr, op.write(TensorKind::FfnHidden),
                                   op.write(TensorKind::FfnPartial), op.data(op.find_write(TensorKind::FfnActivated)));
-  Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
+  Scalar* const d_hidden = half == Half::Both ? op.out.template scratch<Scalar>(tokens.size() * s.hidden_width())
+                                              : left_between(op, gradient_of(TensorKind::FfnHidden));
   record_backward<Scalar>(
       op.out, s, {{tokens, input, op.read(TensorKind::FfnHidden), op.data(op.find_read(TensorKind::FfnActivated))}},
-      {tokens, op.read(roles::d_ffn_partial), weights, op.write(TensorKind::DenseGradients) + op.op.gradients.first,
-       op.write(gradient_of(TensorKind::FfnInput)), d_hidden});
+      {tokens, op.read(roles::d_ffn_partial), weights,
+       half == Half::Inputs ? nullptr : op.write(TensorKind::DenseGradients) + op.op.gradients.first,
+       op.data(op.find_write(gradient_of(TensorKind::FfnInput))), d_hidden},
+      half);
 }
 
 DOVETAIL_FOR_DEVICE(record_expert);

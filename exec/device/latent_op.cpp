@@ -124,27 +124,41 @@ UpGradients<Scalar> gradients_of_products(const DeviceOp<Scalar>& op, const Matr
 
 // Adds to the gradients of the weights.
 template <class Scalar>
-void project_up_backward(const DeviceOp<Scalar>& op) {
+void up_weight_gradients(const DeviceOp<Scalar>& op, const UpGradients<Scalar>& d) {
   const LayerShape& s = op.shape;
   const UpInputs<Scalar> from(op);
-  const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
   const DenseWeights<Scalar> g(s,
                                op.write(TensorKind::DenseGradients) + op.op.gradients.first - s.low_rank_parameters());
-  const RowsToReturn<Scalar> d_low_ranks(op, op.write(gradient_of(roles::low_ranks)), s.low_rank_width());
-  const LowRankColumns<Scalar> to(s, d_low_ranks.rows());
-  const UpGradients<Scalar> d = gradients_of_products(op, to.position);
   op.out.multiply(product<Scalar>(transposed(from.query), d.query, g.query, Into::Add));
   op.out.multiply(product<Scalar>(transposed(from.key_value), d.key, g.key, Into::Add));
   op.out.multiply(product<Scalar>(transposed(from.key_value), d.value, g.value, Into::Add));
+}
+
+template <class Scalar>
+void up_input_gradients(const DeviceOp<Scalar>& op, const UpGradients<Scalar>& d, const LowRankColumns<Scalar>& to) {
+  const LayerShape& s = op.shape;
+  const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
   op.out.multiply(product<Scalar>(d.key, transposed(w.key), to.key_value));
   op.out.multiply(product<Scalar>(d.value, transposed(w.value), to.key_value, Into::Add));
   if (s.latent.q_rank > 0) {
     op.out.multiply(product<Scalar>(d.query, transposed(w.query), to.query));
-  } else {
-    const RowsToReturn<Scalar> d_input(op, op.write(gradient_of(TensorKind::AttentionInput)), s.hidden);
-    op.out.multiply(product<Scalar>(d.query, transposed(w.query), d_input.rows()));
-    d_input.give();
+    return;
   }
+  const RowsToReturn<Scalar> d_input(op, op.write(gradient_of(TensorKind::AttentionInput)), s.hidden);
+  op.out.multiply(product<Scalar>(d.query, transposed(w.query), d_input.rows()));
+  d_input.give();
+}
+
+template <class Scalar>
+void project_up_backward(const DeviceOp<Scalar>& op) {
+  const LayerShape& s = op.shape;
+  if (op.op.half == Half::Weights)
+    return up_weight_gradients(op, gradients_of_products(op, scratch_rows(op, s.latent.rope)));
+  const RowsToReturn<Scalar> d_low_ranks(op, op.write(gradient_of(roles::low_ranks)), s.low_rank_width());
+  const LowRankColumns<Scalar> to(s, d_low_ranks.rows());
+  const UpGradients<Scalar> d = gradients_of_products(op, to.position);
+  if (op.op.half == Half::Both) up_weight_gradients(op, d);
+  up_input_gradients(op, d, to);
   d_low_ranks.give();
 }
 
@@ -164,22 +178,30 @@ void project_down(const DeviceOp<Scalar>& op) {
       product<Scalar>(own_input(op), w.key_value_down, to.cols_from(s.latent.q_rank, w.key_value_down.cols)));
 }
 
+template <class Scalar>
+void down_weight_gradients(const DeviceOp<Scalar>& op, Matrix<const Scalar> d_query, Matrix<const Scalar> d_key_value) {
+  const DenseWeights<Scalar> g(op.shape, op.write(TensorKind::DenseGradients) + op.op.gradients.first);
+  if (d_query.cols > 0) op.out.multiply(product<Scalar>(transposed(own_input(op)), d_query, g.query_down, Into::Add));
+  op.out.multiply(product<Scalar>(transposed(own_input(op)), d_key_value, g.key_value_down, Into::Add));
+}
+
 // A gradient that came straight through queries, which have no low rank then, is there already.
+template <class Scalar>
+void down_input_gradients(const DeviceOp<Scalar>& op, Matrix<const Scalar> d_query, Matrix<const Scalar> d_key_value) {
+  const DenseWeights<const Scalar> w(op.shape, op.read(TensorKind::DenseWeights));
+  const Matrix<Scalar> d_input(op.write(roles::through_attention), op.shape.rank_tokens, op.shape.hidden);
+  if (d_query.cols > 0) op.out.multiply(product<Scalar>(d_query, transposed(w.query_down), d_input));
+  op.out.multiply(product<Scalar>(d_key_value, transposed(w.key_value_down), d_input, Into::Add));
+}
+
 template <class Scalar>
 void project_down_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
-  const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
-  const DenseWeights<Scalar> g(s, op.write(TensorKind::DenseGradients) + op.op.gradients.first);
   const Matrix<const Scalar> d(op.read(gradient_of(TensorKind::LowRanks)), s.rank_tokens, s.low_rank_width());
-  const Matrix<const Scalar> d_key_value = d.cols_from(s.latent.q_rank, w.key_value_down.cols);
-  const Matrix<Scalar> d_input(op.write(roles::through_attention), s.rank_tokens, s.hidden);
-  if (s.latent.q_rank > 0) {
-    const Matrix<const Scalar> d_query = d.cols_from(0, s.latent.q_rank);
-    op.out.multiply(product<Scalar>(transposed(own_input(op)), d_query, g.query_down, Into::Add));
-    op.out.multiply(product<Scalar>(d_query, transposed(w.query_down), d_input));
-  }
-  op.out.multiply(product<Scalar>(transposed(own_input(op)), d_key_value, g.key_value_down, Into::Add));
-  op.out.multiply(product<Scalar>(d_key_value, transposed(w.key_value_down), d_input, Into::Add));
+  const Matrix<const Scalar> d_query = d.cols_from(0, s.latent.q_rank),
+                             d_key_value = d.cols_from(s.latent.q_rank, s.latent.kv_rank + s.latent.rope);
+  if (op.op.half != Half::Inputs) down_weight_gradients<Scalar>(op, d_query, d_key_value);
+  if (op.op.half != Half::Weights) down_input_gradients<Scalar>(op, d_query, d_key_value);
 }
 
 }  // namespace

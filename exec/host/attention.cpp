@@ -171,14 +171,17 @@ void attention_forward(const LayerShape& shape, RowRange positions, const DenseW
 template <class Scalar>
 void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
-                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights) {
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights, Half half) {
   std::vector<Scalar> d_context_memory, p_memory, d_p_memory;
   const Matrix<Scalar> d_context = scratch(d_context_memory, shape.sequence_tokens(), shape.context_width());
   for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
     const Matrix<const Scalar> of_sample = d_partial.rows_from(row, positions.size());
-    multiply(transposed(state.context.rows_from(token, positions.size())), of_sample, d_output_weights, Into::Add);
-    multiply(of_sample, transposed(weights.output), d_context.rows_from(token, positions.size()));
+    if (half != Half::Inputs)
+      multiply(transposed(state.context.rows_from(token, positions.size())), of_sample, d_output_weights, Into::Add);
+    if (half != Half::Weights)
+      multiply(of_sample, transposed(weights.output), d_context.rows_from(token, positions.size()));
   });
+  if (half == Half::Weights) return;
   for_each_block(shape, positions, [&](const QueryBlock& b) {
     attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
                             scratch(d_p_memory, b.count, b.keys()), d_query_key_value);
@@ -189,15 +192,18 @@ template <class Scalar>
 void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
                          Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
                          const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
-                         Matrix<Scalar> d_input) {
+                         Matrix<Scalar> d_input, Half half) {
   std::vector<Scalar> memory, d_memory, turned_memory;
-  const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
-  order_rows<Scalar>(input, rows, ordered);
   const ProjectionColumns<const Scalar> d = before_turn(shape, d_query_key_value, turned_memory);
-  multiply(transposed(ordered), d.query, gradients.query, Into::Add);
-  multiply(transposed(ordered), d.key, gradients.key, Into::Add);
-  multiply(transposed(ordered), d.value, gradients.value, Into::Add);
-  const Matrix<Scalar> d_ordered = scratch(d_memory, input.rows, input.cols);
+  if (half != Half::Inputs) {
+    const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
+    order_rows<Scalar>(input, rows, ordered);
+    multiply(transposed(ordered), d.query, gradients.query, Into::Add);
+    multiply(transposed(ordered), d.key, gradients.key, Into::Add);
+    multiply(transposed(ordered), d.value, gradients.value, Into::Add);
+  }
+  if (half == Half::Weights) return;
+  const Matrix<Scalar> d_ordered = scratch(d_memory, d_input.rows, d_input.cols);
   multiply(d.query, transposed(weights.query), d_ordered);
   multiply(d.key, transposed(weights.key), d_ordered, Into::Add);
   multiply(d.value, transposed(weights.value), d_ordered, Into::Add);
@@ -211,10 +217,10 @@ template void attention_forward<float>(const LayerShape&, RowRange, const DenseW
                                        const AttentionState<float>&, Matrix<float>);
 template void attention_backward<float>(const LayerShape&, RowRange, Matrix<const float>,
                                         const AttentionState<const float>&, const DenseWeights<const float>&,
-                                        Matrix<float>, Matrix<float>);
+                                        Matrix<float>, Matrix<float>, Half);
 template void projection_backward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
                                          Matrix<const float>, const DenseWeights<const float>&,
-                                         const DenseWeights<float>&, Matrix<float>);
+                                         const DenseWeights<float>&, Matrix<float>, Half);
 template void projection_forward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
                                          const DenseWeights<const double>&, Matrix<double>);
 template void core_attention<double>(const LayerShape&, RowRange, const AttentionState<double>&);
@@ -222,9 +228,9 @@ template void attention_forward<double>(const LayerShape&, RowRange, const Dense
                                         const AttentionState<double>&, Matrix<double>);
 template void attention_backward<double>(const LayerShape&, RowRange, Matrix<const double>,
                                          const AttentionState<const double>&, const DenseWeights<const double>&,
-                                         Matrix<double>, Matrix<double>);
+                                         Matrix<double>, Matrix<double>, Half);
 template void projection_backward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
                                           Matrix<const double>, const DenseWeights<const double>&,
-                                          const DenseWeights<double>&, Matrix<double>);
+                                          const DenseWeights<double>&, Matrix<double>, Half);
 
 }  // namespace dovetail::exec

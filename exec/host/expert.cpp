@@ -8,6 +8,15 @@
 #include "exec/step/row_runs.hpp"
 
 namespace dovetail::exec {
+namespace {
+
+// Operands that a half does not have are nowhere.
+template <class Item>
+Item* from(Item* data, std::int64_t first) {
+  return data == nullptr ? nullptr : data + first;
+}
+
+}  // namespace
 
 template <class Scalar>
 void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden) {
@@ -48,27 +57,34 @@ void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Sc
 
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
-                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients, Half half) {
   const std::int64_t m = shape.hidden, width = shape.hidden_row();
+  const bool inputs = half != Half::Weights;
   Scratch<Scalar> scratch;
   for (std::int64_t position = 0; position < shape.positions(); ++position) {
     const std::int64_t expert = shape.expert_at(position);
     for (const KeptChunk<Scalar>& forward : kept)
       for (const RowRun& run : expert_runs(shape, position, forward.input.rows, d_partial.rows)) {
-        const Matrix<const Scalar> x(forward.input.data + run.first_in_a * m, run.count, m);
+        const Matrix<const Scalar> x(from(forward.input.data, run.first_in_a * m), run.count, m);
         const Matrix<const Scalar> h(forward.hidden + run.first_in_a * width, run.count, width);
         const Matrix<const Scalar> d_y(d_partial.data + run.first_in_b * m, run.count, m);
-        const Matrix<Scalar> d_x(gradients.input + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_x(from(gradients.input, run.first_in_b * m), run.count, m);
         const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
-        Scalar* const d_scores = gradients.scores == nullptr ? nullptr : gradients.scores + run.first_in_b;
-        if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
+        Scalar* const d_scores = from(gradients.scores, run.first_in_b);
+        if (inputs && expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
         if (d_scores != nullptr) std::fill_n(d_scores, run.count, Scalar(0));
-        for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
-          run_backward<Scalar>(
-              shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
-              {x, of_shard(shape, h, shard), activated_of(shape, forward.activated, run.first_in_a, run.count, shard),
-               forward.scores == nullptr ? nullptr : forward.scores + run.first_in_a},
-              d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard), d_scores, scratch);
+        for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard) {
+          const KeptRun<Scalar> of_run{x, of_shard(shape, h, shard),
+                                       activated_of(shape, forward.activated, run.first_in_a, run.count, shard),
+                                       from(forward.scores, run.first_in_a)};
+          const Matrix<Scalar> d_columns = of_shard(shape, d_h, shard);
+          if (inputs)
+            run_backward_inputs<Scalar>(shape, {shape, weights, shard, expert}, of_run, d_y, d_x,
+                                        shard == 0 ? Into::Overwrite : Into::Add, d_columns, d_scores, scratch);
+          if (half != Half::Inputs)
+            run_backward_weights<Scalar>(shape, {shape, gradients.weights, shard, expert}, of_run, d_y, d_columns,
+                                         scratch);
+        }
       }
   }
 }
@@ -80,8 +96,8 @@ template void expert_forward<double>(const LayerShape&, Chunk<const double>, con
 template void expert_hidden<float>(const LayerShape&, Chunk<const float>, const float*, float*);
 template void expert_hidden<double>(const LayerShape&, Chunk<const double>, const double*, double*);
 template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,
-                                     std::span<const KeptChunk<float>>, const ExpertGradients<float>&);
+                                     std::span<const KeptChunk<float>>, const ExpertGradients<float>&, Half);
 template void expert_backward<double>(const LayerShape&, Chunk<const double>, const double*,
-                                      std::span<const KeptChunk<double>>, const ExpertGradients<double>&);
+                                      std::span<const KeptChunk<double>>, const ExpertGradients<double>&, Half);
 
 }  // namespace dovetail::exec

@@ -51,33 +51,47 @@ void restore_hidden(OpContext<Scalar>& c) {
                         c.write(TensorKind::Hidden));
 }
 
-// It reads the gradient only if that has a value already.
+// The chunks that the half of an expert's backward op reads of the forward pass.
 template <class Scalar>
-void backward_expert(OpContext<Scalar>& c) {
+std::vector<KeptChunk<Scalar>> kept_chunks(const OpContext<Scalar>& c) {
+  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden),
+                              activated = c.all_reads(TensorKind::Activated), scores = c.all_reads(roles::row_scores);
+  const auto fits = [&](const std::vector<TensorId>& ids) { return ids.empty() || ids.size() == hidden.size(); };
+  check(fits(inputs) && fits(activated) && fits(scores), "hidden rows for each input of an expert");
+  std::vector<KeptChunk<Scalar>> kept;
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    const auto data = [&](const std::vector<TensorId>& ids) { return ids.empty() ? nullptr : c.data(ids[i]); };
+    kept.push_back({{c.tensor(hidden[i]).rows, data(inputs)}, c.data(hidden[i]), data(activated), data(scores)});
+  }
+  return kept;
+}
+
+// The gradients that it makes. They are read only if they have a value already.
+template <class Scalar>
+Scalar* begun_gradient(const OpContext<Scalar>& c) {
+  if (c.op.half == Half::Inputs) return nullptr;
   Scalar* const gradient = c.write(roles::expert_gradient);
   if (!c.find_read(roles::expert_gradient).exists())
     std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
-  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden),
-                              activated = c.all_reads(TensorKind::Activated), scores = c.all_reads(roles::row_scores);
-  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()) &&
-            (scores.empty() || scores.size() == hidden.size()),
-        "hidden rows for each input of an expert");
-  std::vector<KeptChunk<Scalar>> kept;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])},
-                    c.data(hidden[i]),
-                    activated.empty() ? nullptr : c.data(activated[i]),
-                    scores.empty() ? nullptr : c.data(scores[i])});
+  return gradient;
+}
+
+template <class Scalar>
+void backward_expert(OpContext<Scalar>& c) {
+  const std::vector<KeptChunk<Scalar>> kept = kept_chunks(c);
   const Chunk<const Scalar> d_output{c.op.rows, c.read(roles::d_expert_output)};
-  const ExpertGradients<Scalar> gradients{gradient, c.write(gradient_of(roles::expert_input)),
-                                          c.write(gradient_of(TensorKind::Hidden)),
+  const Role d_hidden = gradient_of(TensorKind::Hidden);
+  const Half half = c.op.half;
+  const ExpertGradients<Scalar> gradients{begun_gradient(c), c.data(c.find_write(gradient_of(roles::expert_input))),
+                                          half == Half::Weights ? c.data(c.read_id(d_hidden)) : c.write(d_hidden),
                                           c.data(c.find_write(gradient_of(roles::row_scores)))};
+  const Scalar* const weights = c.data(c.find_read(roles::expert_weights));
   if (c.shape.extensions.expert != nullptr)
-    custom_expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);
+    custom_expert_backward<Scalar>(expert_shape(c), d_output, weights, kept, gradients);
   else if (const auto own = own_rows(c))
-    grouped_backward<Scalar>(expert_shape(c), *own, d_output, c.read(roles::expert_weights), kept, gradients);
+    grouped_backward<Scalar>(expert_shape(c), *own, d_output, weights, kept, gradients, half);
   else
-    expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);
+    expert_backward<Scalar>(expert_shape(c), d_output, weights, kept, gradients, half);
 }
 
 template void forward_expert(OpContext<float>&);

@@ -94,29 +94,34 @@ struct KeptRun {
   const Scalar* scores = nullptr;
 };
 
-// Gradients of one run of rows by one shard. d_x: `into`; d_scores: added to, null without scores.
+// Gradients of one run of rows by one shard: from that of the result to those of the hidden rows and of the input.
+// d_x: `into`; d_scores: added to, null without scores.
 template <class Scalar>
-void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
-                  const ExpertWeights<Scalar>& gradient, const KeptRun<Scalar>& kept, Matrix<const Scalar> d_output,
-                  Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden, Scalar* d_scores, Scratch<Scalar>& scratch) {
+void run_backward_inputs(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
+                         const KeptRun<Scalar>& kept, Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into,
+                         Matrix<Scalar> d_hidden, Scalar* d_scores, Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
-  const Matrix<const Scalar>&x = kept.x, &hidden = kept.hidden;
-  scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
-  const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
-  const bool there = kept.activated.data != nullptr;
-  multiply(transposed(there ? kept.activated : activation<Scalar>(shape, hidden, kept.scores, {}, scratch.activation)),
-           d_output, gradient.w2, Into::Add);
+  scratch.d_activation.resize(static_cast<std::size_t>(kept.hidden.rows * s));
+  const Matrix<Scalar> d_activation(scratch.d_activation.data(), kept.hidden.rows, s);
   multiply(d_output, transposed(weights.w2), d_activation);
   if (d_scores != nullptr)
-    scores_backward<Scalar>(shape, hidden, kept.scores, d_activation, d_scores, scratch.activation);
-  activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
-  const Matrix<Scalar> d_h1 = d_hidden.cols_from(0, s);
-  multiply(transposed(x), d_h1, gradient.w1, Into::Add);
-  multiply(d_h1, transposed(weights.w1), d_x, into);
-  if (!shape.gated) return;
-  const Matrix<Scalar> d_h3 = d_hidden.cols_from(s, s);
-  multiply(transposed(x), d_h3, gradient.w3, Into::Add);
-  multiply(d_h3, transposed(weights.w3), d_x, Into::Add);
+    scores_backward<Scalar>(shape, kept.hidden, kept.scores, d_activation, d_scores, scratch.activation);
+  activation_backward<Scalar>(shape, kept.hidden, d_activation, d_hidden);
+  multiply(d_hidden.cols_from(0, s), transposed(weights.w1), d_x, into);
+  if (shape.gated) multiply(d_hidden.cols_from(s, s), transposed(weights.w3), d_x, Into::Add);
+}
+
+// From those of the result and of the hidden rows to those of the weights, which are added to.
+template <class Scalar>
+void run_backward_weights(const LayerShape& shape, const ExpertWeights<Scalar>& gradient, const KeptRun<Scalar>& kept,
+                          Matrix<const Scalar> d_output, Matrix<const Scalar> d_hidden, Scratch<Scalar>& scratch) {
+  const std::int64_t s = shape.shard;
+  const bool there = kept.activated.data != nullptr;
+  multiply(
+      transposed(there ? kept.activated : activation<Scalar>(shape, kept.hidden, kept.scores, {}, scratch.activation)),
+      d_output, gradient.w2, Into::Add);
+  multiply(transposed(kept.x), d_hidden.cols_from(0, s), gradient.w1, Into::Add);
+  if (shape.gated) multiply(transposed(kept.x), d_hidden.cols_from(s, s), gradient.w3, Into::Add);
 }
 
 // By one shard; its columns of the hidden rows.

@@ -138,9 +138,10 @@ void grouped_forward(const LayerShape& shape, const OwnRows& own, Chunk<const Sc
 
 template <class Scalar>
 void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial, const Scalar* weights,
-                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
+                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients, Half half) {
   const std::int64_t m = shape.hidden, width = shape.hidden_row(), wide = shape.weight_shards * shape.shard;
-  std::fill_n(gradients.input, rows_of(shape, d_partial.rows) * m, Scalar(0));
+  const bool inputs = half != Half::Weights, of_weights = half != Half::Inputs;
+  if (inputs) std::fill_n(gradients.input, rows_of(shape, d_partial.rows) * m, Scalar(0));
   if (gradients.scores != nullptr) std::fill_n(gradients.scores, rows_of(shape, d_partial.rows), Scalar(0));
   PackMemory<Scalar> memory;
   Scratch<Scalar> scratch;
@@ -160,21 +161,30 @@ void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const S
     };
     using Kept = const KeptChunk<Scalar>&;
     const bool has_activated = kept.front().activated != nullptr, has_scores = kept.front().scores != nullptr;
-    const Matrix<Scalar> x = pack.gather(memory.x, m, kept_at([](Kept k) { return k.input.data; }, m)),
+    const Matrix<Scalar> x = of_weights ? pack.gather(memory.x, m, kept_at([](Kept k) { return k.input.data; }, m))
+                                        : Matrix<Scalar>(),
                          h = pack.gather(memory.hidden, width, kept_at([](Kept k) { return k.hidden; }, width)),
                          d_y = pack.gather(memory.y, m, at(d_partial.data, m)), d_x = pack.room(memory.d_x, m),
-                         d_h = pack.room(memory.d_hidden, width), d_scores = pack.room(memory.d_scores, 1);
+                         d_h = inputs ? pack.room(memory.d_hidden, width)
+                                      : pack.gather(memory.d_hidden, width, at(gradients.hidden, width)),
+                         d_scores = pack.room(memory.d_scores, 1);
     const Matrix<Scalar> activated =
         has_activated ? pack.gather(memory.activated, wide, kept_at([](Kept k) { return k.activated; }, wide))
                       : Matrix<Scalar>();
     const Scalar* const scores =
         has_scores ? pack.gather(memory.scores, 1, kept_at([](Kept k) { return k.scores; }, 1)).data : nullptr;
-    for (std::int64_t shard = 0; shard < shape.weight_shards; ++shard)
-      run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
-                           {x, of_shard<const Scalar>(shape, h, shard),
-                            activated_of<const Scalar>(shape, activated.data, 0, pack.rows(), shard), scores},
-                           d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard),
-                           gradients.scores == nullptr ? nullptr : d_scores.data, scratch);
+    for (std::int64_t shard = 0; shard < shape.weight_shards; ++shard) {
+      const KeptRun<Scalar> of_run{x, of_shard<const Scalar>(shape, h, shard),
+                                   activated_of<const Scalar>(shape, activated.data, 0, pack.rows(), shard), scores};
+      if (inputs)
+        run_backward_inputs<Scalar>(shape, {shape, weights, shard, expert}, of_run, d_y, d_x,
+                                    shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard),
+                                    gradients.scores == nullptr ? nullptr : d_scores.data, scratch);
+      if (of_weights)
+        run_backward_weights<Scalar>(shape, {shape, gradients.weights, shard, expert}, of_run, d_y,
+                                     of_shard(shape, d_h, shard), scratch);
+    }
+    if (!inputs) continue;
     pack.scatter(d_x, at(gradients.input, m));
     pack.scatter(d_h, at(gradients.hidden, width));
     if (gradients.scores != nullptr) pack.scatter(d_scores, at(gradients.scores, 1));
@@ -188,8 +198,8 @@ template void grouped_forward<double>(const LayerShape&, const OwnRows&, Chunk<c
 template void grouped_hidden<float>(const LayerShape&, const OwnRows&, Chunk<const float>, const float*, float*);
 template void grouped_hidden<double>(const LayerShape&, const OwnRows&, Chunk<const double>, const double*, double*);
 template void grouped_backward<float>(const LayerShape&, const OwnRows&, Chunk<const float>, const float*,
-                                      std::span<const KeptChunk<float>>, const ExpertGradients<float>&);
+                                      std::span<const KeptChunk<float>>, const ExpertGradients<float>&, Half);
 template void grouped_backward<double>(const LayerShape&, const OwnRows&, Chunk<const double>, const double*,
-                                       std::span<const KeptChunk<double>>, const ExpertGradients<double>&);
+                                       std::span<const KeptChunk<double>>, const ExpertGradients<double>&, Half);
 
 }  // namespace dovetail::exec

@@ -13,10 +13,11 @@
 #include "exec/step/projection_columns.hpp"
 #include "models/plan/plan.hpp"
 #include "models/question/volumes.hpp"
+#include "models/schedule/op_kind.hpp"
 
 namespace dovetail::exec {
 
-// The matrices of attention in dense_weights[l], or in the same range of the dense gradients.
+// The matrices of attention in dense_weights[l], or in the same range of the dense gradients; `first` null: nowhere.
 template <class Scalar>
 struct DenseWeights {
   Matrix<Scalar> query_down, key_value_down;  // of latent attention; `query_down` only with a low rank of queries
@@ -24,7 +25,7 @@ struct DenseWeights {
   DenseWeights(const LayerShape& shape, Scalar* first) {
     const auto next = [&first](std::int64_t rows, std::int64_t cols) {
       const Matrix<Scalar> matrix(first, rows, cols);
-      first += rows * cols;
+      if (first != nullptr) first += rows * cols;
       return matrix;
     };
     query_down = next(shape.hidden, shape.latent.q_rank);
@@ -60,13 +61,13 @@ void attention_forward(const LayerShape& shape, RowRange positions, const DenseW
 template <class Scalar>
 void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
-                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights);
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights, Half half = Half::Both);
 // Adds to `gradients`.
 template <class Scalar>
 void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
                          Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
                          const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
-                         Matrix<Scalar> d_input);
+                         Matrix<Scalar> d_input, Half half = Half::Both);
 
 // gate.cpp. A routing tensor (entries, 3) holds token, place, score; place = expert C + slot, or -1 - expert if
 // dropped.
@@ -182,10 +183,12 @@ struct ExpertGradients {
   Scalar* hidden = nullptr;
   Scalar* scores = nullptr;  // null: decode applies them
 };
-// `kept`: all forward chunks that share rows with this one.
+// `kept`: all forward chunks that share rows with this one. The half of the weights finds the hidden rows' gradients
+// where that of the inputs, which needs no inputs, has left them.
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
-                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients,
+                     Half half = Half::Both);
 
 // grouped_expert.cpp: the same on each expert's own rows, brought together for one product of each matrix. The other
 // rows of the chunk are neither read nor computed. Results for them are 0, and hidden rows are left as they are.
@@ -201,7 +204,8 @@ void grouped_hidden(const LayerShape& shape, const OwnRows& own, Chunk<const Sca
                     Scalar* hidden);
 template <class Scalar>
 void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial, const Scalar* weights,
-                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
+                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients,
+                      Half half = Half::Both);
 
 // update.cpp: one step of Adam (adam_rule.hpp), which counts from 1.
 template <class Scalar>

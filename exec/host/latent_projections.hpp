@@ -122,12 +122,16 @@ struct UpGradients {
 
 // Adds to the gradients of the weights.
 template <class Scalar>
-void backward_up_projection(const UpInputs<Scalar>& from, const UpGradients<Scalar>& d,
-                            const DenseWeights<const Scalar>& w, const DenseWeights<Scalar>& gradients,
-                            const Matrix<Scalar>& d_query_input, const LowRankColumns<Scalar>& to) {
+void up_weight_gradients(const UpInputs<Scalar>& from, const UpGradients<Scalar>& d,
+                         const DenseWeights<Scalar>& gradients) {
   multiply(transposed(from.query), *d.query, gradients.query, Into::Add);
   multiply(transposed(from.key_value), *d.key, gradients.key, Into::Add);
   multiply(transposed(from.key_value), d.value, gradients.value, Into::Add);
+}
+
+template <class Scalar>
+void up_input_gradients(const UpGradients<Scalar>& d, const DenseWeights<const Scalar>& w,
+                        const Matrix<Scalar>& d_query_input, const LowRankColumns<Scalar>& to) {
   multiply(*d.query, transposed(w.query), d_query_input);
   multiply(*d.key, transposed(w.key), to.key_value);
   multiply(d.value, transposed(w.value), to.key_value, Into::Add);
@@ -148,22 +152,30 @@ void forward_up_projection(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-void backward_up_projection(OpContext<Scalar>& c) {
+void give_up_input_gradients(OpContext<Scalar>& c, const UpGradients<Scalar>& d) {
   const LayerShape& s = c.shape;
-  const OrderedLowRanks<Scalar> from(c);
-  const UpGradients<Scalar> d(s, projected_rows(s, c.read(gradient_of(TensorKind::QueryKeyValue))));
-  Scalar* const gradients = c.write(TensorKind::DenseGradients) + c.op.gradients.first - s.low_rank_parameters();
   const OwnMatrix<Scalar> d_low_ranks(s.sequence_tokens(), s.low_rank_width());
   const LowRankColumns<Scalar> columns(s, *d_low_ranks);
   const bool straight = s.latent.q_rank == 0;
   const OwnMatrix<Scalar> d_input(straight ? s.sequence_tokens() : 0, s.hidden);
-  backward_up_projection<Scalar>(from.inputs(), d, {s, c.read(TensorKind::DenseWeights)}, {s, gradients},
-                                 straight ? *d_input : columns.query, columns);
+  up_input_gradients<Scalar>(d, {s, c.read(TensorKind::DenseWeights)}, straight ? *d_input : columns.query, columns);
   const auto give = [&](Role role, const Matrix<Scalar>& rows) {
     return_rows<Scalar>(rows, c.rows, {c.write(role), rows.rows, rows.cols});
   };
   give(gradient_of(roles::low_ranks), *d_low_ranks);
   if (straight) give(gradient_of(TensorKind::AttentionInput), *d_input);
+}
+
+template <class Scalar>
+void backward_up_projection(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const UpGradients<Scalar> d(s, projected_rows(s, c.read(gradient_of(TensorKind::QueryKeyValue))));
+  if (c.op.half != Half::Inputs) {
+    const OrderedLowRanks<Scalar> from(c);
+    Scalar* const gradients = c.write(TensorKind::DenseGradients) + c.op.gradients.first - s.low_rank_parameters();
+    up_weight_gradients<Scalar>(from.inputs(), d, {s, gradients});
+  }
+  if (c.op.half != Half::Weights) give_up_input_gradients<Scalar>(c, d);
 }
 
 template <class Scalar>
@@ -180,22 +192,30 @@ void forward_down_projection(OpContext<Scalar>& c) {
   multiply(own_input(c), w.key_value_down, to.cols_from(s.latent.q_rank, w.key_value_down.cols));
 }
 
+template <class Scalar>
+void down_weight_gradients(const OpContext<Scalar>& c, Matrix<const Scalar> d_query, Matrix<const Scalar> d_key_value) {
+  const DenseWeights<Scalar> gradients(c.shape, c.write(TensorKind::DenseGradients) + c.op.gradients.first);
+  if (d_query.cols > 0) multiply(transposed(own_input(c)), d_query, gradients.query_down, Into::Add);
+  multiply(transposed(own_input(c)), d_key_value, gradients.key_value_down, Into::Add);
+}
+
 // A gradient that came straight through queries, which have no low rank then, is there already.
+template <class Scalar>
+void down_input_gradients(const OpContext<Scalar>& c, Matrix<const Scalar> d_query, Matrix<const Scalar> d_key_value) {
+  const DenseWeights<const Scalar> w(c.shape, c.read(TensorKind::DenseWeights));
+  const Matrix<Scalar> d_input(c.write(roles::through_attention), c.shape.rank_tokens, c.shape.hidden);
+  if (d_query.cols > 0) multiply(d_query, transposed(w.query_down), d_input);
+  multiply(d_key_value, transposed(w.key_value_down), d_input, Into::Add);
+}
+
 template <class Scalar>
 void backward_down_projection(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
-  const DenseWeights<const Scalar> w(s, c.read(TensorKind::DenseWeights));
-  const DenseWeights<Scalar> gradients(s, c.write(TensorKind::DenseGradients) + c.op.gradients.first);
   const Matrix<const Scalar> d(c.read(gradient_of(TensorKind::LowRanks)), s.rank_tokens, s.low_rank_width());
-  const Matrix<const Scalar> d_key_value = d.cols_from(s.latent.q_rank, w.key_value_down.cols);
-  const Matrix<Scalar> d_input(c.write(roles::through_attention), s.rank_tokens, s.hidden);
-  if (s.latent.q_rank > 0) {
-    const Matrix<const Scalar> d_query = d.cols_from(0, s.latent.q_rank);
-    multiply(transposed(own_input(c)), d_query, gradients.query_down, Into::Add);
-    multiply(d_query, transposed(w.query_down), d_input);
-  }
-  multiply(transposed(own_input(c)), d_key_value, gradients.key_value_down, Into::Add);
-  multiply(d_key_value, transposed(w.key_value_down), d_input, Into::Add);
+  const Matrix<const Scalar> d_query = d.cols_from(0, s.latent.q_rank),
+                             d_key_value = d.cols_from(s.latent.q_rank, s.latent.kv_rank + s.latent.rope);
+  if (c.op.half != Half::Inputs) down_weight_gradients<Scalar>(c, d_query, d_key_value);
+  if (c.op.half != Half::Weights) down_input_gradients<Scalar>(c, d_query, d_key_value);
 }
 
 }  // namespace dovetail::exec

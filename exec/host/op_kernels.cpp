@@ -8,6 +8,7 @@
 #include "exec/host/expert_ops.hpp"
 #include "exec/host/latent_projections.hpp"
 #include "exec/host/mtp_projection.hpp"
+#include "exec/host/op_matrices.hpp"
 #include "exec/host/query_key_norm.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
@@ -15,36 +16,6 @@
 
 namespace dovetail::exec {
 namespace {
-
-template <class Scalar>
-Matrix<Scalar> matrix(const OpContext<Scalar>& c, TensorId id, std::int64_t rows, std::int64_t cols) {
-  check(c.tensor(id).elements == rows * cols, "a tensor's size differs from its shape");
-  return {c.data(id), rows, cols};
-}
-template <class Scalar>
-Matrix<const Scalar> read_matrix(const OpContext<Scalar>& c, Role role, std::int64_t rows, std::int64_t cols) {
-  return matrix(c, c.read_id(role), rows, cols);
-}
-template <class Scalar>
-Matrix<Scalar> write_matrix(const OpContext<Scalar>& c, Role role, std::int64_t rows, std::int64_t cols) {
-  return matrix(c, c.write_id(role), rows, cols);
-}
-
-// (T, M), or the rows of the op's part in a tensor of all tokens.
-template <class Scalar>
-Matrix<Scalar> tokens(const OpContext<Scalar>& c, TensorId id) {
-  const Tensor& t = c.tensor(id);
-  if (c.part.chunk < 0 || t.chunk >= 0) return matrix(c, id, c.shape.tokens, c.shape.hidden);
-  return matrix(c, id, t.elements / c.shape.hidden, c.shape.hidden).rows_from(c.part.tokens.first, c.shape.tokens);
-}
-template <class Scalar>
-Matrix<const Scalar> read_tokens(const OpContext<Scalar>& c, Role role) {
-  return tokens(c, c.read_id(role));
-}
-template <class Scalar>
-Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, Role role) {
-  return tokens(c, c.write_id(role));
-}
 
 template <class Item, class Scalar>
 std::vector<Chunk<Item>> chunks(const OpContext<Scalar>& c, const std::vector<TensorId>& ids) {
@@ -80,16 +51,6 @@ Matrix<Scalar> d_attention_input(const OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-const Scalar* dense_weights(const OpContext<Scalar>& c) {
-  return c.read(TensorKind::DenseWeights);
-}
-// The op's range of them.
-template <class Scalar>
-Scalar* dense_gradients(const OpContext<Scalar>& c) {
-  return c.write(TensorKind::DenseGradients) + c.op.gradients.first;
-}
-
-template <class Scalar>
 void forward_projection(OpContext<Scalar>& c) {
   if (c.find_write(TensorKind::LowRanks).exists()) return forward_down_projection(c);
   if (c.shape.makes_low_ranks()) return forward_up_projection(c);
@@ -114,44 +75,62 @@ void forward_attention(OpContext<Scalar>& c) {
       write_matrix(c, TensorKind::AttentionPartial, s.samples * c.part.positions.size(), s.hidden));
 }
 
+// In an op in halves, that of the inputs leaves the gradients of the projections' results to that of the weights.
+template <class Scalar>
+Matrix<Scalar> d_projections(const OpContext<Scalar>& c) {
+  const Role role = gradient_of(TensorKind::QueryKeyValue);
+  return projections(c, c.op.half == Half::Weights ? c.read_id(role) : c.write_id(role));
+}
+
+// Adds to the gradients of the projections' weights; as far as the op has that half, as below.
+template <class Scalar>
+void project_backward(OpContext<Scalar>& c, Matrix<Scalar> d_projected) {
+  const Half half = c.op.half;
+  projection_backward<Scalar>(c.shape, c.rows, d_projected,
+                              half == Half::Inputs ? Matrix<const Scalar>() : attention_input(c),
+                              {c.shape, dense_weights(c)}, {c.shape, dense_gradients(c)},
+                              half == Half::Weights ? Matrix<Scalar>() : d_attention_input(c), half);
+}
+
 template <class Scalar>
 void backward_attention_of_part(OpContext<Scalar>& c, Matrix<Scalar> d_projected, Matrix<Scalar> d_output_weights) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const AttentionState<const Scalar> state{projections(c, c.read_id(TensorKind::QueryKeyValue)),
-                                           read_matrix(c, TensorKind::AttentionContext, tokens, s.context_width()),
-                                           read_matrix(c, TensorKind::LogSumExp, tokens, s.heads)};
-  if (c.part.chunk <= 0) std::fill_n(d_projected.data, d_projected.rows * d_projected.cols, Scalar(0));
-  attention_backward<Scalar>(s, c.part.positions,
-                             read_matrix(c, roles::d_attention_partial, s.samples * c.part.positions.size(), s.hidden),
-                             state, {s, dense_weights(c)}, d_projected, d_output_weights);
+  const auto d_partial = read_matrix(c, roles::d_attention_partial, s.samples * c.part.positions.size(), s.hidden);
+  AttentionState<const Scalar> state;
+  if (c.op.half != Half::Inputs)
+    state.context = read_matrix(c, TensorKind::AttentionContext, tokens, s.context_width());
+  if (c.op.half != Half::Weights) {
+    state.query_key_value = projections(c, c.read_id(TensorKind::QueryKeyValue));
+    state.log_sum_exp = read_matrix(c, TensorKind::LogSumExp, tokens, s.heads);
+    if (c.part.chunk <= 0) std::fill_n(d_projected.data, d_projected.rows * d_projected.cols, Scalar(0));
+  }
+  attention_backward<Scalar>(s, c.part.positions, d_partial, state, {s, dense_weights(c)}, d_projected,
+                             d_output_weights, c.op.half);
 }
 
 template <class Scalar>
 void backward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
-  const std::int64_t tokens = s.sequence_tokens();
-  Scalar* const gradients = dense_gradients(c);
-  if (c.find_write(gradient_of(TensorKind::QueryKeyValue)).exists()) {
-    backward_attention_of_part<Scalar>(c, projections(c, c.write_id(gradient_of(TensorKind::QueryKeyValue))),
-                                       {gradients, s.context_width(), s.hidden});
-    return;
-  }
-  std::vector<Scalar> memory(static_cast<std::size_t>(tokens * s.projected_width()));
-  const Matrix<Scalar> d_projected(memory.data(), tokens, s.projected_width());
-  const DenseWeights<Scalar> d_weights(s, gradients);
-  backward_attention_of_part<Scalar>(c, d_projected, d_weights.output);
-  projection_backward<Scalar>(s, c.rows, d_projected, attention_input(c), {s, dense_weights(c)}, d_weights,
-                              d_attention_input(c));
+  const Half half = c.op.half;
+  const bool projects = half == Half::Inputs ? c.find_write(gradient_of(TensorKind::AttentionInput)).exists()
+                                             : c.find_read(roles::attention_input).exists();
+  if (!projects)
+    return backward_attention_of_part<Scalar>(c, half == Half::Weights ? Matrix<Scalar>() : d_projections(c),
+                                              {dense_gradients(c), s.context_width(), s.hidden});
+  std::vector<Scalar> memory;
+  if (half == Half::Both) memory.resize(static_cast<std::size_t>(s.sequence_tokens() * s.projected_width()));
+  const Matrix<Scalar> d_projected =
+      half == Half::Both ? Matrix<Scalar>(memory.data(), s.sequence_tokens(), s.projected_width()) : d_projections(c);
+  backward_attention_of_part<Scalar>(c, d_projected, DenseWeights<Scalar>(s, dense_gradients(c)).output);
+  project_backward<Scalar>(c, d_projected);
 }
 
 template <class Scalar>
 void backward_projection(OpContext<Scalar>& c) {
   if (c.find_read(gradient_of(TensorKind::LowRanks)).exists()) return backward_down_projection(c);
   if (c.shape.makes_low_ranks()) return backward_up_projection(c);
-  projection_backward<Scalar>(c.shape, c.rows, projections(c, c.read_id(gradient_of(TensorKind::QueryKeyValue))),
-                              attention_input(c), {c.shape, dense_weights(c)}, {c.shape, dense_gradients(c)},
-                              d_attention_input(c));
+  project_backward<Scalar>(c, projections(c, c.read_id(gradient_of(TensorKind::QueryKeyValue))));
 }
 
 template <class Scalar>
@@ -300,12 +279,21 @@ void forward_dense_ffn(OpContext<Scalar>& c) {
 template <class Scalar>
 void backward_dense_ffn(OpContext<Scalar>& c) {
   const LayerShape s = ffn_shape(c);
+  const Half half = c.op.half;
   const RowRange all{0, s.sequence_tokens()};
-  const KeptChunk<Scalar> kept{
-      {all, c.read(roles::ffn_input)}, c.read(TensorKind::FfnHidden), c.data(c.find_read(TensorKind::FfnActivated))};
-  std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
-  expert_backward<Scalar>(s, {all, c.read(roles::d_ffn_partial)}, dense_weights(c) + s.dense_parameters(), {&kept, 1},
-                          {dense_gradients(c), c.write(gradient_of(TensorKind::FfnInput)), d_hidden.data()});
+  const KeptChunk<Scalar> kept{{all, c.data(c.find_read(roles::ffn_input))},
+                               c.read(TensorKind::FfnHidden),
+                               c.data(c.find_read(TensorKind::FfnActivated))};
+  const Role d_hidden = gradient_of(TensorKind::FfnHidden);
+  std::vector<Scalar> memory;
+  if (half == Half::Both) memory.resize(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
+  const ExpertGradients<Scalar> gradients{dense_gradients(c), c.data(c.find_write(gradient_of(TensorKind::FfnInput))),
+                                          half == Half::Both      ? memory.data()
+                                          : half == Half::Weights ? c.data(c.read_id(d_hidden))
+                                                                  : c.write(d_hidden)};
+  const Scalar* const weights = dense_weights(c);
+  expert_backward<Scalar>(s, {all, c.read(roles::d_ffn_partial)},
+                          weights == nullptr ? nullptr : weights + s.dense_parameters(), {&kept, 1}, gradients, half);
 }
 
 // The gradient of an embedding that another stage has too.

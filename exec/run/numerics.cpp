@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/run/numerics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -29,8 +31,8 @@ class Comparison {
         s_(s),
         executor_(executor),
         reference_(reference),
-        ends_(end_volumes(e)),
-        layout_(e.workload, e.parallelism, s.virtual_stages) {
+        layout_(e.workload, e.parallelism, s.virtual_stages, s.stage_shape),
+        ends_(end_volumes(e, layout_)) {
     for (int rank : executor.ranks())
       updated_.push_back(updated_ranges(s, s.class_of_rank(rank), rank % e.parallelism.stage_ranks()));
   }
@@ -113,7 +115,7 @@ class Comparison {
   // One rank of those that repeat the work on the same tokens.
   bool holds_own(int rank) const { return rank % e_.parallelism.token_repeats() == 0; }
   int stage_of(int layer) const { return layout_.stage_of(layer); }
-  int last_stage() const { return layout_.stages() - 1; }
+  int last_stage() const { return layout_.last_stage(); }
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
@@ -143,7 +145,8 @@ class Comparison {
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
       for_each_rank(stage, [&](std::size_t local, int rank) {
         Values sum = find(local, parts.front(), micro_batch);
-        check(!sum.empty(), "the schedule lacks a tensor that results are read from");
+        check(!sum.empty(), fmt::format("the schedule lacks {} of layer {}, which results are read from",
+                                        name_in(tensor_kind_names, parts.front().kind), parts.front().layer));
         for (std::size_t i = 1; i < parts.size(); ++i)
           std::ranges::transform(sum, find(local, parts[i], micro_batch), sum.begin(), std::plus());
         const auto part =
@@ -280,8 +283,8 @@ class Comparison {
   const Schedule& s_;
   const RankValues& executor_;
   const Reference& reference_;
-  const EndVolumes ends_;
   const StageLayout layout_;
+  const EndVolumes ends_;
   std::vector<IdVector<TensorId, std::vector<RowRange>>> updated_;  // by the executor's ranks
 };
 

@@ -61,7 +61,9 @@ LayerShape expert_shape(const OpOperands& o) {
   s.row_copies = o.read_tensor(rows).elements / row_elements;
   s.block_gemms = o.op.kernel() != nullptr && o.op.kernel()->gemm_rows == o.op.rows.size();
   if (s.extensions.expert != nullptr) return s;  // with its own shard alone
-  s.weight_shards = o.read_tensor(roles::expert_weights).elements / (s.local_experts * s.expert_parameters());
+  const Tensor& weights =
+      o.op.half == Half::Weights ? o.write_tensor(roles::expert_gradient) : o.read_tensor(roles::expert_weights);
+  s.weight_shards = weights.elements / (s.local_experts * s.expert_parameters());
   return s;
 }
 
@@ -135,6 +137,7 @@ std::int64_t first_norm_weight(const OpOperands& norm) {
 }
 
 std::int64_t parameters_before_projection(const OpOperands& o) {
+  if (o.op.half == Half::Weights) return o.shape.dense_parameters() + o.op.gradients.size();
   const std::int64_t all = o.read_tensor(TensorKind::DenseWeights).elements;
   return o.depth == 0 ? all : all - 2 * o.shape.hidden * o.shape.hidden / o.schedule.groups.mp;
 }

@@ -259,6 +259,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   Op op;
   op.kind = r.enumeration("kind", op_kind_names);
   op.phase = r.enumeration("phase", phase_names);
+  op.half = r.enumeration_or("half", half_names, Half::Both);
   op.stream = StreamId(r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1));
   static_cast<StepPlace&>(op) = read_place(r);
   op.work = read_work(r.at("work"), op.kind, s);
@@ -330,6 +331,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   if (s.routed) s.expert_kernel = file.plan.expert_kernel;
   s.row_tile = file.plan.row_tile;
   s.virtual_stages = file.plan.virtual_stages;
+  s.stage_shape = entry_of(file.plan.pipeline_schedule).shape;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(

@@ -119,6 +119,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
             {"writes", s.writes_of(op)},
             {"fixed_s", priced.fixed[id].value()},
             {"duration_s", priced.duration[id].value()}};
+  if (op.half != Half::Both) json["half"] = name_in(half_names, op.half);
   if (op.recomputed) json["recomputed"] = true;
   if (!priced.launch.empty()) json["launch_s"] = priced.launch[id].value();
   return json;

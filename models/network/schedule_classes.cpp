@@ -18,6 +18,7 @@ class Splitter {
     out_.kernels = s_.kernels;
     out_.micro_batches = s_.micro_batches;
     out_.virtual_stages = s_.virtual_stages;
+    out_.stage_shape = s_.stage_shape;
     out_.graphs = s_.graphs;
     out_.scores_at = s_.scores_at;
     out_.routed = s_.routed;

@@ -22,8 +22,8 @@ struct Said {
 
 // Every name needs its sentence: with one too many or one too few it does not compile.
 template <auto Member, class Enum, std::size_t N>
-constexpr ChoiceKnob choice(const std::array<std::pair<std::string_view, Enum>, N>& names,
-                            const Said<Enum> (&said)[N]) {
+constexpr ChoiceKnob choice_of(const std::array<std::pair<std::string_view, Enum>, N>& names,
+                               std::span<const Said<Enum>, N> said) {
   ChoiceKnob knob{{},
                   N,
                   [](const Plan& plan) { return static_cast<int>(plan.*Member); },
@@ -33,6 +33,11 @@ constexpr ChoiceKnob choice(const std::array<std::pair<std::string_view, Enum>, 
     knob.stored[i] = {names[i].first, static_cast<int>(said[i].value), said[i].help, said[i].built};
   }
   return knob;
+}
+template <auto Member, class Enum, std::size_t N>
+constexpr ChoiceKnob choice(const std::array<std::pair<std::string_view, Enum>, N>& names,
+                            const Said<Enum> (&said)[N]) {
+  return choice_of<Member, Enum, N>(names, said);
 }
 
 template <auto Member, class Enum, std::size_t N>
@@ -51,6 +56,12 @@ constexpr SetKnob set_of(const std::array<std::pair<std::string_view, Enum>, N>&
 constexpr Said<Wire> said_of_wires[]{{Wire::Same, "They are sent as the activations are."},
                                      {Wire::Bf16, "They are sent as bf16."},
                                      {Wire::Fp8, "They are sent as fp8 (e4m3), each row with an fp32 scale."}};
+
+constexpr auto said_of_programs = [] {
+  std::array<Said<PipelineSchedule>, named_programs.size()> said{};
+  for (std::size_t i = 0; i < said.size(); ++i) said[i] = {pipeline_schedule_names[i].second, named_programs[i].help};
+  return said;
+}();
 
 using enum KnobClass;
 using enum KnobSearch;
@@ -357,13 +368,8 @@ constexpr std::array table{
                  "It matters where the calibration gives the host's time; searches leave it alone, because all would "
                  "never be slower."},
     Knob{.name = "pipeline_schedule",
-         .type = choice<&Plan::pipeline_schedule>(
-             pipeline_schedule_names,
-             {{PipelineSchedule::Gpipe, "All run forward; then they run backward in reverse."},
-              {PipelineSchedule::OneForwardOneBackward, "One forward and one backward pass take turns."},
-              {PipelineSchedule::Interleaved,
-               "One forward and one backward pass take turns, on ranks that have several stages each "
-               "(Megatron-LM's interleaved 1F1B)."}}),
+         .type = choice_of<&Plan::pipeline_schedule, PipelineSchedule, named_programs.size()>(pipeline_schedule_names,
+                                                                                              said_of_programs),
          .group = Pipeline,
          .search = Together,
          .holds_rows = true,
@@ -374,7 +380,8 @@ constexpr std::array table{
          .search = Kept,
          .holds_rows = true,
          .help = "With pipeline_schedule interleaved, each rank has so many pipeline stages, at least 2: micro-batches "
-                 "pass all ranks so often, in groups of as many as there are ranks in the pipeline."},
+                 "pass all ranks so often, in groups of as many as there are ranks in the pipeline. With zb_v and "
+                 "dualpipe_v there are 2."},
     Knob{.name = "micro_batches",
          .type = CountKnob{&Plan::micro_batches, 1, most_micro_batches},
          .group = Pipeline,

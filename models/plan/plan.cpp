@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "models/question/experiment.hpp"
 #include "models/question/stage_layout.hpp"
 
 namespace dovetail {
@@ -30,6 +31,10 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std
     }
   }
   return slices;
+}
+
+StageLayout stage_layout(const Plan& plan, const Experiment& e) {
+  return StageLayout(e.workload, e.parallelism, plan.virtual_stages, entry_of(plan.pipeline_schedule).shape);
 }
 
 }  // namespace dovetail

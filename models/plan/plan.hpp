@@ -13,9 +13,11 @@
 #include "models/base/names.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
+#include "models/plan/program_names.hpp"
 
 namespace dovetail {
 
+struct Experiment;
 class StageLayout;
 
 enum class Scope { Layer, Moe, Block, Batch };
@@ -107,11 +109,6 @@ enum class Graphs { None, Attention, Router, All };
 inline constexpr Names<Graphs, 4> graphs_names{
     {{"none", Graphs::None}, {"attention", Graphs::Attention}, {"router", Graphs::Router}, {"all", Graphs::All}}};
 
-enum class PipelineSchedule { Gpipe, OneForwardOneBackward, Interleaved };
-inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", PipelineSchedule::Gpipe},
-                                                                     {"1f1b", PipelineSchedule::OneForwardOneBackward},
-                                                                     {"interleaved", PipelineSchedule::Interleaved}}};
-
 // The parts of a layer that the backward pass may compute again, with the names that Megatron-LM's recompute_modules
 // have for most of them.
 enum class Recompute { Full, Attention, UpProjections, MpGather, Norms, Activation, DenseFfn, SharedExperts, Moe };
@@ -180,7 +177,7 @@ struct Plan {
   SharedExperts shared_experts = SharedExperts::Serial;
   bool host_sync = false;
   Graphs graphs = Graphs::None;
-  PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
+  PipelineSchedule pipeline_schedule = dovetail::pipeline_schedule("gpipe");
   int virtual_stages = 1;
   int micro_batches = 1;
   EnumSet<Recompute> recompute;
@@ -197,5 +194,8 @@ struct Plan {
 // of each layer.
 std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
                                            const StageLayout& layout);
+
+// The layers that the stages of the experiment have where its pipeline follows the plan.
+StageLayout stage_layout(const Plan& plan, const Experiment& experiment);
 
 }  // namespace dovetail

@@ -15,9 +15,9 @@
 #include "models/plan/extension_rules.hpp"
 #include "models/plan/knob_table.hpp"
 #include "models/plan/message_sizes.hpp"
+#include "models/plan/pipeline_rules.hpp"
 #include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
-#include "models/question/pipeline_layout.hpp"
 #include "models/question/stage_layout.hpp"
 #include "models/question/volumes.hpp"
 
@@ -244,7 +244,7 @@ void require_slices(const RuledPlan& r) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;
   }
-  const StageLayout layout(e.workload, e.parallelism, p.virtual_stages);
+  const StageLayout layout = stage_layout(p, e);
   std::array<int, 3> last_window{-e.parallelism.pp, 0, 0};
   for (const GradientSlice& s : p.gradient_slices) {
     if (s.layer < 0 || s.layer >= e.workload.all_layers())
@@ -268,43 +268,6 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
   if (tokens % e.parallelism.token_shares() != 0)
     refuse("micro_batches", fmt::format("{} leave {} tokens each, which do not divide over mp {} ranks",
                                         p.micro_batches, tokens, e.parallelism.mp));
-}
-
-// Interleaved stages: micro-batches go through a rank's virtual stages in groups of as many as the pipeline has stages.
-void require_interleaved(const Plan& p, int stages) {
-  if (p.virtual_stages == 1)
-    refuse("pipeline_schedule",
-           "interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or more");
-  if (stages == 1) refuse("pipeline_schedule", "interleaved needs a pipeline; expected parallelism.pp of 2 or more");
-  if (p.micro_batches % stages != 0)
-    refuse("micro_batches", fmt::format("{} do not divide over the {} pipeline stages, which plan.pipeline_schedule "
-                                        "interleaved needs; expected a multiple of {}",
-                                        p.micro_batches, stages, stages));
-}
-
-void require_stages(const RuledPlan& r) {
-  const Plan& p = r.plan;
-  const Experiment& e = r.experiment;
-  const int pp = e.parallelism.pp;
-  if (p.pipeline_schedule == PipelineSchedule::Interleaved)
-    require_interleaved(p, pp);
-  else if (p.virtual_stages > 1)
-    refuse("virtual_stages", fmt::format("{} contradicts plan.pipeline_schedule {}, where each rank has one stage; "
-                                         "expected 1, or pipeline_schedule interleaved",
-                                         p.virtual_stages, name_in(pipeline_schedule_names, p.pipeline_schedule)));
-  const std::string& layout = e.parallelism.pipeline_layout;
-  const std::int64_t stages = std::int64_t{pp} * p.virtual_stages;
-  if (layout.empty()) {
-    if (stages > e.workload.layers)
-      refuse("virtual_stages", fmt::format("{} on each of {} pipeline stages are more than the {} layers",
-                                           p.virtual_stages, pp, e.workload.layers));
-    return;
-  }
-  if (const auto laid_out = std::ssize(parse_pipeline_layout(layout)); laid_out != stages)
-    refuse("virtual_stages",
-           fmt::format("{} on each of {} pipeline stages are {} stages, but parallelism.pipeline_layout has {}; "
-                       "expected {}",
-                       p.virtual_stages, pp, stages, laid_out, laid_out / pp));
 }
 
 void require_zero(const RuledPlan& r) {
@@ -398,9 +361,14 @@ constexpr std::array rules{
     PlanRule{
         "stages", "pipeline_schedule virtual_stages micro_batches",
         "The pipeline_schedule interleaved goes with virtual_stages of 2 or more, pp of 2 or more and micro-batches "
-        "that divide over pp; other schedules have one stage on each rank. There are no more stages than layers, "
+        "that divide over pp; zb_v and dualpipe_v with virtual_stages 2, and dualpipe_v with 2 micro-batches or more "
+        "for each of the pp ranks. Other schedules have one stage on each rank. There are no more stages than layers, "
         "and as many as parallelism.pipeline_layout has.",
-        require_stages},
+        [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
+    PlanRule{"halves", "pipeline_schedule restore buffers",
+             "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more, "
+             "restore keep, buffers per_chunk and experts that are known by their sizes.",
+             [](const RuledPlan& r) { require_halves(r.plan, r.experiment); }},
     PlanRule{
         "scores", "scores_at",
         "Experts apply scores with sparse encoding and combine_wire same, without shadowed experts and where the ranks "

@@ -109,6 +109,23 @@ Program forward_only(Program program) {
   return program;
 }
 
+Program in_halves(Program program) {
+  for (std::vector<Slot>& slots : program.ranks) {
+    std::vector<Slot> halved;
+    const auto add = [&](const Unit& unit) {
+      if (unit.kind != UnitKind::Backward) return halved.push_back({unit});
+      halved.push_back({{UnitKind::InputGradient, unit.stage, unit.micro_batch}});
+      halved.push_back({{UnitKind::WeightGradient, unit.stage, unit.micro_batch}});
+    };
+    for (const Slot& slot : slots) {
+      add(slot.unit);
+      if (slot.beside) add(*slot.beside);
+    }
+    slots = std::move(halved);
+  }
+  return program;
+}
+
 void validate(const Program& program) {
   DonePasses done(program);
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)

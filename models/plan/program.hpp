@@ -5,14 +5,16 @@
 // forward in ascending order and backward in descending order.
 #pragma once
 #include <optional>
-#include <string_view>
 #include <vector>
+
+#include "models/plan/program_names.hpp"
 
 namespace dovetail {
 
 // A backward pass is one unit, or two: the gradients of a stage's inputs, which the stage before waits for, and those
 // of its weights, which nobody waits for (Qi et al. 2023).
 enum class UnitKind { Forward, Backward, InputGradient, WeightGradient };
+inline constexpr int unit_kinds = 4;
 
 struct Unit {
   UnitKind kind = UnitKind::Forward;
@@ -33,7 +35,7 @@ struct Program {
   std::vector<std::vector<Slot>> ranks;  // by rank, in its order
 };
 
-// The programs that have names, each over `ranks` ranks:
+// A program of the table, over `ranks` ranks with `laps` stages each:
 // gpipe (Huang et al. 2019): all forwards, then the backwards in reverse.
 // 1f1b (PipeDream-Flush, Narayanan et al. 2021): rank r runs ranks - 1 - r forwards ahead, then one forward and one
 //   backward in turn, so that it holds at most ranks - r micro-batches.
@@ -44,13 +46,15 @@ struct Program {
 //   holds at most `ranks` (zb_h2: 2 ranks - 1) micro-batches.
 // zb_v (Qi et al. 2023, appendix; Qi et al. 2024): two stages a rank, the second ones in reverse order.
 // dualpipe_v (DeepSeek-AI 2025, DualPipe's V): the same stages; forwards of one run beside backwards of the other.
-// Throws InputError for another name, for laps other than its own (1; zb_v, dualpipe_v: 2; interleaved: from 2 on),
-// and for fewer micro-batches than it needs (dualpipe_v: 2 ranks; interleaved: a multiple of the ranks).
-Program make_program(std::string_view name, int ranks, int micro_batches, int laps = 1);
-const std::vector<std::string_view>& program_names();
+// Throws InputError for laps other than its own (1; zb_v, dualpipe_v: 2; interleaved: from 1 on), and for fewer
+// micro-batches than it needs (dualpipe_v: 2 ranks; interleaved with several laps: a multiple of the ranks).
+Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps = 1);
 
 // Without backward passes.
 Program forward_only(Program program);
+
+// With each backward pass as two units, one right after the other.
+Program in_halves(Program program);
 
 // Throws InputError unless each stage has each micro-batch's forward pass once and its backward pass once, whole or in
 // halves, or no backward pass at all, and unless no rank waits for ever.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The programs that have names: one function a rank's order.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <string>
+#include <string_view>
 
 #include "models/base/errors.hpp"
 #include "models/plan/program.hpp"
@@ -157,55 +156,40 @@ Slots dualpipe_v(const Rank& r) {
   return two.slots();
 }
 
-// How a program's stages lie on the ranks: as one after the other, in laps, or down and back up.
-enum class Shape { One, Laps, V };
-
-struct Entry {
+struct RankOrder {
   std::string_view name;
-  Shape shape;
   Slots (*order)(const Rank&);
 };
-constexpr std::array<Entry, 7> programs{{{"gpipe", Shape::One, all_then_back},
-                                         {"1f1b", Shape::One, in_turn},
-                                         {"interleaved", Shape::Laps, in_turn},
-                                         {"zb_h1", Shape::One, zb_h1},
-                                         {"zb_h2", Shape::One, zb_h2},
-                                         {"zb_v", Shape::V, zb_v},
-                                         {"dualpipe_v", Shape::V, dualpipe_v}}};
+// In the order of named_programs.
+constexpr std::array<RankOrder, named_programs.size()> rank_orders{{{"gpipe", all_then_back},
+                                                                    {"1f1b", in_turn},
+                                                                    {"interleaved", in_turn},
+                                                                    {"zb_h1", zb_h1},
+                                                                    {"zb_h2", zb_h2},
+                                                                    {"zb_v", zb_v},
+                                                                    {"dualpipe_v", dualpipe_v}}};
+static_assert(std::ranges::equal(named_programs, rank_orders, {}, &NamedProgram::name, &RankOrder::name));
 
-void require(const Entry& entry, const Rank& r) {
+void require(const NamedProgram& program, const Rank& r) {
   if (r.ranks < 1 || r.micro_batches < 1) throw InputError("a pipeline needs ranks and micro-batches");
-  const bool fits = entry.shape == Shape::Laps ? r.laps >= 1 : r.laps == (entry.shape == Shape::V ? 2 : 1);
-  if (!fits) throw InputError(fmt::format("{}: {} stages a rank, expected another number", entry.name, r.laps));
-  if (entry.shape == Shape::Laps && r.laps > 1 && r.micro_batches % r.ranks != 0)
+  const bool laps = program.shape == StageShape::Laps;
+  const bool fits = laps ? r.laps >= 1 : r.laps == (program.shape == StageShape::V ? 2 : 1);
+  if (!fits) throw InputError(fmt::format("{}: {} stages a rank, expected another number", program.name, r.laps));
+  if (laps && r.laps > 1 && r.micro_batches % r.ranks != 0)
     throw InputError(
-        fmt::format("{}: {} micro-batches, expected a multiple of {} ranks", entry.name, r.micro_batches, r.ranks));
-  if (entry.order == dualpipe_v && r.micro_batches < 2 * r.ranks)
-    throw InputError(
-        fmt::format("{}: {} micro-batches, expected at least {}", entry.name, r.micro_batches, 2 * r.ranks));
+        fmt::format("{}: {} micro-batches, expected a multiple of {} ranks", program.name, r.micro_batches, r.ranks));
+  if (const int least = program.least_per_rank * r.ranks; !laps && r.micro_batches < least)
+    throw InputError(fmt::format("{}: {} micro-batches, expected at least {}", program.name, r.micro_batches, least));
 }
 
 }  // namespace
 
-const std::vector<std::string_view>& program_names() {
-  static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> all;
-    for (const Entry& entry : programs) all.push_back(entry.name);
-    return all;
-  }();
-  return names;
-}
-
-Program make_program(std::string_view name, int ranks, int micro_batches, int laps) {
-  const auto entry = std::ranges::find(programs, name, &Entry::name);
-  if (entry == programs.end())
-    throw InputError(
-        fmt::format("unknown pipeline schedule \"{}\", known: {}", name, fmt::join(program_names(), ", ")));
-  require(*entry, {0, ranks, micro_batches, laps});
-  Program program{micro_batches, {}, {}};
-  for (int stage = 0; stage < ranks * laps; ++stage)
-    program.rank_of.push_back(entry->shape == Shape::V && stage >= ranks ? 2 * ranks - 1 - stage : stage % ranks);
-  for (int rank = 0; rank < ranks; ++rank) program.ranks.push_back(entry->order({rank, ranks, micro_batches, laps}));
+Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps) {
+  const NamedProgram& named = entry_of(schedule);
+  require(named, {0, ranks, micro_batches, laps});
+  Program program{micro_batches, stages_of(named.shape, ranks, laps), {}};
+  const auto order = rank_orders[static_cast<std::size_t>(schedule)].order;
+  for (int rank = 0; rank < ranks; ++rank) program.ranks.push_back(order({rank, ranks, micro_batches, laps}));
   return program;
 }
 

@@ -27,10 +27,19 @@ struct PlannerChoice {
   // Plans that a user of the system can choose among, the system's own first; empty: that one alone.
   std::vector<Plan> alternatives = {};
 
+  // Searches over whole plans may have every schedule, and other systems those in halves only if they name them.
   bool may_pipe(PipelineSchedule schedule) const {
-    return pipeline_schedules.empty() || std::ranges::count(pipeline_schedules, schedule) > 0;
+    if (pipeline_schedules.empty()) return space == SearchSpace::Plans || !entry_of(schedule).halves;
+    return std::ranges::count(pipeline_schedules, schedule) > 0;
   }
 };
+
+// The choices of a search that may have every schedule.
+inline PlannerChoice every_schedule() {
+  PlannerChoice choices;
+  choices.space = SearchSpace::Plans;
+  return choices;
+}
 
 struct System {
   std::string name;

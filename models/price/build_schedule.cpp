@@ -7,12 +7,12 @@
 #include "models/price/plan_costs.hpp"
 #include "models/price/price.hpp"
 #include "models/price/ready_first.hpp"
-#include "models/schedule/step_builder.hpp"
 
 namespace dovetail {
 
-BuiltPlan::BuiltPlan(const Experiment& experiment, const Plan& plan) : experiment_(experiment), plan_(plan) {
-  auto step = std::make_shared<Schedule>(build_step(experiment, plan));
+BuiltPlan::BuiltPlan(const Experiment& experiment, const Plan& plan, Backward backward)
+    : experiment_(experiment), plan_(plan) {
+  auto step = std::make_shared<Schedule>(build_step(experiment, plan, Units::Copied, backward));
   if (step->routed) {
     rows_ = std::make_shared<const RoutedRows>(experiment, *step);
     set_held_rows(*rows_, *step);

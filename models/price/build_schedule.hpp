@@ -6,6 +6,7 @@
 #include "models/plan/plan.hpp"
 #include "models/price/priced_schedule.hpp"
 #include "models/question/experiment.hpp"
+#include "models/schedule/step_builder.hpp"
 
 namespace dovetail {
 
@@ -14,7 +15,7 @@ class RoutedRows;
 // A plan's step, built once and priced with one calibration or several. Throws InputError as build_schedule() does.
 class BuiltPlan {
  public:
-  BuiltPlan(const Experiment& experiment, const Plan& plan);
+  BuiltPlan(const Experiment& experiment, const Plan& plan, Backward backward = Backward::AsPlanned);
 
   const Experiment& experiment() const { return experiment_; }
   // With the costs of the experiment, or with others.

@@ -36,10 +36,11 @@ class HostTable {
     }
   }
 
-  // With the launches of its products. Attention with its projections in one op does the host work of both.
+  // With the launches of its products. Attention with its projections in one op does the host work of both. If an op is
+  // in halves the half of the inputs does the work, and that of the weights has its launches alone.
   HostWork of(const Op& op) const {
     const std::optional<HostWork>& own = all_[at(op.kind, op.phase)];
-    if (!own) return {Seconds(0), static_cast<double>(launches_of(op))};
+    if (!own || op.half == Half::Weights) return {Seconds(0), static_cast<double>(launches_of(op))};
     HostWork work = *own;
     if (op.kernel() != nullptr) work.kernels += op.kernel()->gemms;
     if (op.kind == OpKind::Attention && holds_projections(op))
@@ -60,14 +61,16 @@ class HostTable {
   std::array<std::optional<HostWork>, op_kinds * phases> all_;
 };
 
-// Whether an op is the first of a pass of a micro-batch through a stage.
+// Whether an op is the first of a pass of a micro-batch through a stage. The gradients of weights are no pass of their
+// own.
 class Passes {
  public:
   explicit Passes(const Schedule& s) : last_(s.classes.size()) {}
 
   bool begins(const Op& op, std::size_t rank_class) {
     const Pass pass{op.micro_batch, op.pass()};
-    if (entry_of(op.kind).part == OpPart::StepEnd || last_[rank_class] == pass) return false;
+    const bool of_weights = op.half == Half::Weights;
+    if (of_weights || entry_of(op.kind).part == OpPart::StepEnd || last_[rank_class] == pass) return false;
     last_[rank_class] = pass;
     return true;
   }

@@ -28,13 +28,21 @@ std::vector<LayerRun> stage_runs(int layers, const Parallelism& parallelism, int
 
 }  // namespace
 
-StageLayout::StageLayout(int layers, const Parallelism& parallelism, int laps, int mtp_layers)
+std::vector<int> stages_of(StageShape shape, int stages, int laps) {
+  std::vector<int> holders;
+  for (int i = 0; i < stages * laps; ++i)
+    holders.push_back(shape == StageShape::V && i >= stages ? 2 * stages - 1 - i : i % stages);
+  return holders;
+}
+
+StageLayout::StageLayout(int layers, const Parallelism& parallelism, int laps, int mtp_layers, StageShape shape)
     : runs_(stage_runs(layers, parallelism, laps, mtp_layers)),
+      holders_(stages_of(shape, parallelism.pp, laps)),
       layers_(static_cast<std::size_t>(parallelism.pp)),
       stage_of_(static_cast<std::size_t>(layers + mtp_layers)) {
   for (int i = 0; i < virtual_stages(); ++i)
     for (int layer = run(i).first; layer < run(i).last; ++layer) {
-      const int stage = i % stages();
+      const int stage = stage_of_virtual(i);
       layers_[static_cast<std::size_t>(stage)].push_back(layer);
       stage_of_[static_cast<std::size_t>(layer)] = stage;
     }

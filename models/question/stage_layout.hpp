@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers that each pipeline stage holds: the one place that knows.
 //
-// A stage is the ranks of one place in the pipeline. With virtual stages a micro-batch passes all stages several times,
-// in laps: in lap c stage s works on virtual stage c p + s, for p stages (Narayanan et al. 2021).
+// A stage is the ranks of one place in the pipeline. With virtual stages a micro-batch passes all stages several times:
+// in laps, where in lap c stage s works on virtual stage c p + s, for p stages (Narayanan et al. 2021); or down and
+// back up, where it works on virtual stages s and 2 p - 1 - s.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -18,18 +20,28 @@ struct LayerRun {
   bool empty() const { return first == last; }
 };
 
+// How virtual stages lie on the stages: one on each, several in laps, or two, down and back up.
+enum class StageShape : std::uint8_t { One, Laps, V };
+
+// By virtual stage: its stage.
+std::vector<int> stages_of(StageShape shape, int stages, int laps);
+
 class StageLayout {
  public:
   // Virtual stages have the runs that parallelism.pipeline_layout gives them. Without one they have equal runs, the
   // first ones one longer where they do not divide the layers. Layers of multi-token prediction are the last ones of
   // the last run.
-  explicit StageLayout(const Workload& workload, const Parallelism& parallelism = {}, int laps = 1)
-      : StageLayout(workload.layers, parallelism, laps, workload.mtp_layers) {}
-  explicit StageLayout(int layers, const Parallelism& parallelism = {}, int laps = 1, int mtp_layers = 0);
+  explicit StageLayout(const Workload& workload, const Parallelism& parallelism = {}, int laps = 1,
+                       StageShape shape = StageShape::Laps)
+      : StageLayout(workload.layers, parallelism, laps, workload.mtp_layers, shape) {}
+  explicit StageLayout(int layers, const Parallelism& parallelism = {}, int laps = 1, int mtp_layers = 0,
+                       StageShape shape = StageShape::Laps);
 
   int stages() const { return static_cast<int>(layers_.size()); }
   int virtual_stages() const { return static_cast<int>(runs_.size()); }  // of all stages together
   LayerRun run(int virtual_stage) const { return runs_[static_cast<std::size_t>(virtual_stage)]; }
+  int stage_of_virtual(int virtual_stage) const { return holders_[static_cast<std::size_t>(virtual_stage)]; }
+  int last_stage() const { return holders_.back(); }  // where a micro-batch's forward pass ends
 
   // In ascending order; the backward pass reaches them in the reverse order. They are no single run in several laps.
   std::span<const int> layers_of(int stage) const { return layers_[static_cast<std::size_t>(stage)]; }
@@ -37,6 +49,7 @@ class StageLayout {
 
  private:
   std::vector<LayerRun> runs_;            // by virtual stage
+  std::vector<int> holders_;              // by virtual stage: its stage
   std::vector<std::vector<int>> layers_;  // by stage
   std::vector<int> stage_of_;             // by layer
 };

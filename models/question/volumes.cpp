@@ -156,12 +156,18 @@ EndVolumes end_volumes(const Experiment& e) {
   return ends;
 }
 
+EndVolumes end_volumes(const Experiment& e, const StageLayout& layout) {
+  EndVolumes ends = end_volumes(e);
+  ends.embedding_twice = ends.embedding_twice && layout.last_stage() != 0;
+  return ends;
+}
+
 std::vector<std::int64_t> dense_elements(const Experiment& e, const StageLayout& layout) {
   std::vector<std::int64_t> elements;
   for (int layer = 0; layer < e.workload.all_layers(); ++layer)
     elements.push_back(layer_volumes(e, layer).dense_parameters);
-  const EndVolumes ends = end_volumes(e);
-  const auto last = layout.layers_of(layout.stages() - 1);
+  const EndVolumes ends = end_volumes(e, layout);
+  const auto last = layout.layers_of(layout.last_stage());
   elements[static_cast<std::size_t>(layout.layers_of(0).front())] += ends.embedding_parameters;
   elements[static_cast<std::size_t>(last.back())] += ends.head_parameters;
   if (ends.embedding_twice) elements[static_cast<std::size_t>(last.front())] += ends.embedding_parameters;

@@ -130,7 +130,9 @@ struct EndVolumes {
   bool exist() const { return words > 0; }
   bool share_weights() const { return exist() && head_parameters == 0; }
 };
-EndVolumes end_volumes(const Experiment& experiment);
+EndVolumes end_volumes(
+    const Experiment& experiment);  // where the last stage is no other than the first with pp 1 alone
+EndVolumes end_volumes(const Experiment& experiment, const StageLayout& layout);
 
 // Positions that a position sees on average, in the mean of the model's layers.
 double seen_positions(const Experiment& experiment);

@@ -28,7 +28,7 @@ void OpWork::add_projections(KernelList& kernels, Phase phase) const {
 // Each rank of its own tokens. The small kernels of a projection are those of the one up.
 KernelWork OpWork::down_projection(Phase phase) const {
   const Attention& a = model_.attention;
-  KernelList kernels(widens_, products_);
+  KernelList kernels = product_list();
   if (a.q_rank > 0) kernels.add_product(phase, v_.tokens, a.q_rank, v_.hidden);
   kernels.add_product(phase, v_.tokens, a.kv_rank + a.rope_size, v_.hidden);
   KernelWork work = of(kernels);
@@ -37,6 +37,7 @@ KernelWork OpWork::down_projection(Phase phase) const {
 }
 
 void OpWork::add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  if (!makes_inputs()) return;
   if (workload_.attention == AttentionKernel::Eager)
     add_eager(kernels, phase, memory);
   else
@@ -64,8 +65,13 @@ void OpWork::add_flash(KernelList& kernels, Phase phase) const {
 // Queries of each head by all keys, whatever the mask, and probabilities by values. Heads that share keys repeat them.
 void OpWork::add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
   const std::int64_t queries = v_.sequence_tokens / workload_.batch, groups = workload_.batch * v_.query_heads;
-  kernels.add_product(phase, queries, v_.sequence, v_.query_width / v_.query_heads, groups);
-  kernels.add_product(phase, queries, v_.context_width / v_.query_heads, v_.sequence, groups);
+  const auto add = [&](std::int64_t columns, std::int64_t inner) {
+    kernels.add_product(phase, queries, columns, inner, groups);
+  };
+  kernels.set_half(Half::Both);  // none of these is of weights
+  add(v_.sequence, v_.query_width / v_.query_heads);
+  add(v_.context_width / v_.query_heads, v_.sequence);
+  kernels.set_half(half_);
   const Bytes scores = static_cast<double>(v_.score_elements()) * size_;
   memory.add(scores * scale_pass);
   if (workload_.causal) memory.add(scores * mask_pass);
@@ -74,7 +80,7 @@ void OpWork::add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) c
 
 // Each element of queries and keys that has a position is read and written, in both passes.
 void OpWork::add_rotary(MemoryPasses& memory) const {
-  if (!workload_.whole_layers()) return;
+  if (!workload_.whole_layers() || !makes_inputs()) return;
   const Attention& a = model_.attention;
   const auto turn = [&](std::int64_t width) {
     memory.add(static_cast<double>(2 * v_.sequence_tokens * width) * size_);
@@ -90,7 +96,7 @@ bool OpWork::turned_after_norm() const {
 }
 
 KernelWork OpWork::attention(Phase phase) const {
-  KernelList kernels(widens_, products_);
+  KernelList kernels = product_list();
   MemoryPasses memory;
   add_projections(kernels, phase);
   add_rotary(memory);
@@ -99,7 +105,7 @@ KernelWork OpWork::attention(Phase phase) const {
 }
 
 KernelWork OpWork::projection(Phase phase) const {
-  KernelList kernels(widens_, products_);
+  KernelList kernels = product_list();
   MemoryPasses memory;
   add_projections(kernels, phase);
   if (!turned_after_norm()) add_rotary(memory);
@@ -109,7 +115,7 @@ KernelWork OpWork::projection(Phase phase) const {
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {
-  KernelList kernels(widens_);
+  KernelList kernels(widens_, {}, half_);
   MemoryPasses memory;
   add_scores(kernels, phase, memory);
   return of(kernels, memory);

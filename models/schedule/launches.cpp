@@ -17,7 +17,10 @@ int small_kernels(const Op& op) {
 }  // namespace
 
 int launches_of(const Op& op) {
-  return std::visit(Overloaded{[&](const KernelWork& work) { return work.gemms + small_kernels(op) - work.elsewhere; },
+  return std::visit(Overloaded{[&](const KernelWork& work) {
+                                 return op.half == Half::Weights ? work.gemms
+                                                                 : work.gemms + small_kernels(op) - work.elsewhere;
+                               },
                                [](const ProfiledWork&) { return 1; }, [](const ExchangeWork&) { return 1; },
                                [](const CopyWork&) { return 1; }, [](HostWait) { return 0; }},
                     *op.work);

@@ -26,9 +26,8 @@ class Lowering {
     if (s_.relays(op_)) return {};
     switch (op_.kind) {
       case OpKind::StageSend:
-        return between_stages(stage(), shares_embedding() ? other_end() : neighbour(onward()));
       case OpKind::StageReceive:
-        return between_stages(shares_embedding() ? other_end() : neighbour(-onward()), stage());
+        return between_stages(s_.ends_of(op_));
       case OpKind::ShadowWeights:
         return op_.phase == Phase::Forward ? broadcast_shadow() : return_shadow_gradient();
       case OpKind::GatherExpertWeights:
@@ -217,17 +216,9 @@ class Lowering {
     return {{native(whole(source()), scratch(0, size), owner), std::move(add)}, size};
   }
 
-  // A stage's place in its group is its rank class. Stages send forward in the forward pass, else back.
-  int stage() const { return s_.class_of(op_); }
-  int onward() const { return op_.phase == Phase::Forward ? 1 : -1; }
-  // From one lap to the next the last stage sends to the first one.
-  int neighbour(int steps) const { return (stage() + steps + group_.size) % group_.size; }
-
-  // The gradient of an embedding that the first and the last stage have goes both ways between these.
-  bool shares_embedding() const { return tensor(result()).kind == TensorKind::SharedGradient; }
-  int other_end() const { return stage() == 0 ? group_.size - 1 : 0; }
-
-  LoweredOp between_stages(int sender, int receiver) const {
+  // A stage's place in its group is its rank class.
+  LoweredOp between_stages(const StageEnds& ends) const {
+    const auto [sender, receiver] = ends;
     Transfers message;
     message.arrives = result();
     if (own_ == receiver) message.receives.push_back({sender, whole(result())});

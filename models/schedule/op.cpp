@@ -43,7 +43,12 @@ Bytes Op::memory_traffic() const {
 
 std::string to_string(const Op& op) {
   const bool mirrored = op.phase == Phase::Backward && !entry_of(op.kind).stands_alone;
-  return indexed(op.recomputed ? "r_" : mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);
+  const std::string_view prefix = op.recomputed              ? "r_"
+                                  : !mirrored                ? ""
+                                  : op.half == Half::Inputs  ? "di_"
+                                  : op.half == Half::Weights ? "dw_"
+                                                             : "d_";
+  return indexed(prefix, name_in(op_kind_names, op.kind), op);
 }
 
 }  // namespace dovetail

@@ -94,6 +94,7 @@ std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3,
 struct Op : StepPlace {
   OpKind kind = OpKind::Attention;
   Phase phase = Phase::Forward;  // what it computes: an op of the forward pass that runs again has the same
+  Half half = Half::Both;        // Both: also of ops that have no halves
   StreamId stream{0};
   // Elements of Dense- or ReplicatedGradients that it writes or sums; of the weights, one tensor after another, that it
   // gathers; else empty.
@@ -113,7 +114,9 @@ struct Op : StepPlace {
   Bytes message() const { return exchange() == nullptr ? Bytes() : exchange()->message; }
   Bytes memory_traffic() const;  // of kernels, without matrix products, and of copies between the steps of an exchange
 };
-std::string to_string(const Op& op);  // "dispatch[3].2"; "d_dispatch[3].2": backward; "r_dispatch[3].2": recomputed
+// "dispatch[3].2"; "d_dispatch[3].2": backward; "r_dispatch[3].2": recomputed; "di_expert[3]", "dw_expert[3]": the
+// halves
+std::string to_string(const Op& op);
 
 struct Stream {
   StreamKind kind = StreamKind::Compute;

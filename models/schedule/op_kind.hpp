@@ -12,6 +12,12 @@ enum class Phase : std::uint8_t { Forward, Backward, Update };
 inline constexpr Names<Phase, 3> phase_names{
     {{"forward", Phase::Forward}, {"backward", Phase::Backward}, {"update", Phase::Update}}};
 
+// A backward op may be two: one for the gradients of what it read, which the backward pass goes on from, and one for
+// those of its weights.
+enum class Half : std::uint8_t { Both, Inputs, Weights };
+inline constexpr Names<Half, 3> half_names{
+    {{"both", Half::Both}, {"inputs", Half::Inputs}, {"weights", Half::Weights}}};
+
 // A backward op has the name of the forward op it is the gradient of; its collective is the
 // dual one (the backward of EspAllGather is a reduce-scatter). Names and operands: see op_table.hpp.
 enum class OpKind : std::uint8_t {

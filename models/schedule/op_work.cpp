@@ -12,11 +12,6 @@ namespace {
 constexpr double gated_matrices = 3;
 constexpr int norm_gradients = 2;  // kernels: of the input, and of the weights
 
-// Backward: gradients of the input and of the weights.
-double passes(Phase phase) {
-  return phase == Phase::Forward ? 1 : 2;
-}
-
 }  // namespace
 
 void KernelList::add(const KernelShape& shape, double times, int launches, std::int64_t readers) {
@@ -27,7 +22,8 @@ void KernelList::add(const KernelShape& shape, double times, int launches, std::
 void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner,
                              std::int64_t groups) {
   if (phase == Phase::Forward) return add(gemm_shape(rows, columns, inner, groups));
-  add(gemm_shape(rows, inner, columns, groups));
+  if (half_ != Half::Weights) add(gemm_shape(rows, inner, columns, groups));
+  if (half_ == Half::Inputs) return;
   const KernelShape weights = gemm_shape(inner, columns, rows, groups);
   add(widens_ ? as_kind(weights, KernelKind::WeightGradient) : weights);
 }
@@ -54,7 +50,7 @@ Bytes OpWork::cast(std::int64_t elements) const {
 // Forward: all hidden numbers are read and one of each g - 1 written. Backward: these are read with the gradient, and
 // the gradients of the first written.
 void OpWork::add_activation(Phase phase, MemoryPasses& memory) const {
-  if (!workload_.whole_layers()) return;
+  if (!workload_.whole_layers() || !makes_inputs()) return;
   const std::int64_t hidden = v_.expert_gemms - 1;  // numbers of each column
   const std::int64_t columns = phase == Phase::Forward ? hidden + 1 : 2 * hidden + 1;
   memory.add(static_cast<double>(columns * v_.sequence_tokens * v_.ffn_hidden) * size_);
@@ -66,7 +62,7 @@ KernelWork OpWork::without_norm(KernelWork work, Phase phase) const {
 }
 
 KernelWork OpWork::dense_ffn(Phase phase, bool keeps) const {
-  KernelList kernels(widens_, products_);
+  KernelList kernels = product_list();
   for (int i = 1; i < v_.expert_gemms; ++i) kernels.add_product(phase, v_.sequence_tokens, v_.ffn_hidden, v_.hidden);
   kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.ffn_hidden);
   MemoryPasses memory;
@@ -75,15 +71,17 @@ KernelWork OpWork::dense_ffn(Phase phase, bool keeps) const {
 }
 
 // The kernel of the activation's gradient reads the hidden numbers anyway. If the activated rows were not kept, it
-// also writes them: they are a factor of a weight gradient.
+// also writes them: they are a factor of a weight gradient. The half of the weights reads the hidden numbers for that.
 KernelWork OpWork::with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows,
                                   std::int64_t columns) const {
   const bool gated = v_.expert_gemms == 3;
   if (phase == Phase::Forward || keeps || !gated || !workload_.whole_layers()) return work;
-  if (work.memory_traffic == Bytes(0)) work.memory_kernels = 0;
-  const Bytes written = static_cast<double>(rows * columns) * size_;
-  work.memory_traffic += written;
-  if (work.row_traffic > Bytes(0)) work.row_traffic += written;
+  if (!makes_weights(phase)) return work;
+  if (work.memory_traffic == Bytes(0)) work.memory_kernels = makes_inputs() ? 0 : 1;
+  const std::int64_t read = makes_inputs() ? 0 : v_.expert_gemms - 1;
+  const Bytes traffic = static_cast<double>((read + 1) * rows * columns) * size_;
+  work.memory_traffic += traffic;
+  if (work.row_traffic > Bytes(0)) work.row_traffic += traffic;
   return work;
 }
 
@@ -241,9 +239,9 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
   const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
   const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
   const std::int64_t readers = runs / experts;
-  KernelList kernels(widens_, products_);
-  kernels.add(shape, matrices / gated_matrices, matrices, readers);
-  if (phase == Phase::Backward)
+  KernelList kernels = product_list();
+  if (makes_inputs()) kernels.add(shape, matrices / gated_matrices, matrices, readers);
+  if (makes_weights(phase))
     kernels.add(widens_ ? as_kind(shape, KernelKind::ExpertGradients) : shape, matrices / gated_matrices, matrices,
                 readers);
   MemoryPasses memory;
@@ -256,7 +254,7 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
 
 Bytes OpWork::row_casts(Phase phase, std::int64_t rows, int matrices) const {
   Bytes bytes;
-  for (int i = 0; phase == Phase::Backward && i < matrices; ++i)
+  for (int i = 0; makes_weights(phase) && i < matrices; ++i)
     bytes += cast(rows * (i + 1 == v_.expert_gemms ? v_.hidden : v_.worked_hidden()));
   return bytes;
 }
@@ -265,9 +263,9 @@ Bytes OpWork::row_casts(Phase phase, std::int64_t rows, int matrices) const {
 void OpWork::add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const {
   const std::int64_t inter = v_.worked_hidden();
   for (int i = 0; i < matrices; ++i) {
-    memory.add(cast(experts * v_.hidden * inter));
+    if (makes_inputs()) memory.add(cast(experts * v_.hidden * inter));
     const bool last = i + 1 == v_.expert_gemms;
-    if (phase == Phase::Backward) memory.add(cast(rows * (last ? v_.hidden : inter)));
+    if (makes_weights(phase)) memory.add(cast(rows * (last ? v_.hidden : inter)));
   }
 }
 

@@ -17,17 +17,22 @@ namespace dovetail {
 class KernelList {
  public:
   // `dtype`: of the kernels that are added. `widens`: weight gradients add up in a wider format than their factors.
-  explicit KernelList(bool widens, std::optional<DType> dtype = {}) : widens_(widens), dtype_(dtype) {}
+  // `half`: of the two gradients that a product has in the backward pass.
+  explicit KernelList(bool widens, std::optional<DType> dtype = {}, Half half = Half::Both)
+      : widens_(widens), dtype_(dtype), half_(half) {}
 
   void add(const KernelShape& shape, double times = 1, int launches = 1, std::int64_t readers = 1);
   void add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t groups = 1);
-  void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }  // of those that follow
+  // For those that follow.
+  void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }
+  void set_half(Half half) { half_ = half; }
 
   std::span<const KernelUse> all() const { return {kernels_.data(), count_}; }
 
  private:
   bool widens_;
   std::optional<DType> dtype_;
+  Half half_;
   std::array<KernelUse, 16> kernels_;
   std::size_t count_ = 0;
 };
@@ -58,6 +63,13 @@ class OpWork {
         widens_(workload_.widens_gradients()),
         products_(workload_.other_products()),
         size_(size_of(workload_.dtype)) {}
+
+  // The same, of this half of backward ops.
+  OpWork of_half(Half half) const {
+    OpWork work = *this;
+    work.half_ = half;
+    return work;
+  }
 
   // Attention is its first projections and then its kernels over the scores, with the output's projection. Chunked, the
   // first are one op and the rest is one op for each chunk.
@@ -144,6 +156,10 @@ class OpWork {
   void add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const;
   Bytes row_casts(Phase phase, std::int64_t rows, int matrices) const;  // of the gradients of rows
   bool soft() const { return v_.routing_entries == 0; }
+  bool makes_inputs() const { return half_ != Half::Weights; }
+  bool makes_weights(Phase phase) const { return phase != Phase::Forward && half_ != Half::Inputs; }
+  double passes(Phase phase) const { return (makes_inputs() ? 1 : 0) + (makes_weights(phase) ? 1 : 0); }
+  KernelList product_list() const { return KernelList(widens_, products_, half_); }
   // The experts' matrices, but `left_out` of them; expert_runs: each matrix by `runs` runs of rows, over the experts.
   KernelWork custom_expert(Phase phase, const ChunkRange& chunk) const;
   KernelWork expert_gemms(Phase phase, const ChunkRange& chunk, int left_out = 0) const;
@@ -162,6 +178,7 @@ class OpWork {
   bool widens_;                    // weight gradients add up in a wider format than their factors
   std::optional<DType> products_;  // where products have a format of their own
   Bytes size_;                     // of an element
+  Half half_ = Half::Both;
 };
 
 // The size of a row of M elements in a message, counted in elements of the wire's type. Not for Wire::Same.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/schedule/op_table.hpp"
+#include "models/schedule/operand_fit.hpp"
 
 namespace dovetail {
 namespace {
@@ -26,12 +27,14 @@ class OperandCheck {
   std::optional<std::string> fault() const {
     std::optional<Misfit> closest;
     for (const Signature& signature : entry_of(op_.kind).signatures) {
-      if (signature.phase != op_.phase) continue;
+      if (signature.phase != op_.phase || (op_.half != Half::Both && !signature.has_halves())) continue;
       const std::optional<Misfit> found = misfit(signature);
       if (!found) return size_fault();
       if (!closest || found->fitting > closest->fitting) closest = found;
     }
-    if (!closest) return fmt::format("{} has no {} pass", to_string(op_), name_in(phase_names, op_.phase));
+    if (!closest)
+      return fmt::format("{} has no {} pass{}", to_string(op_), name_in(phase_names, op_.phase),
+                         op_.half == Half::Both ? "" : " in halves");
     return closest->text;
   }
 
@@ -40,28 +43,24 @@ class OperandCheck {
 
   std::optional<Misfit> misfit(const Signature& signature) const {
     const auto reads = s_.reads_of(op_);
-    if (const auto found = misfit(signature.reads, reads, "read")) return found;
-    std::optional<Misfit> found = misfit(signature.writes, s_.writes_of(op_), "write");
+    if (const auto found = misfit(read_by(op_.half, signature), reads, "read")) return found;
+    std::optional<Misfit> found = misfit(written_by(op_.half, signature), s_.writes_of(op_), "write");
     if (found) found->fitting += reads.size() + 1;
     return found;
   }
 
-  std::optional<Misfit> misfit(const Operands& expected, std::span<const TensorId> ids, std::string_view verb) const {
-    std::size_t at = 0;
-    for (const Operand& operand : expected) {
-      const bool many = operand.count == Count::Some || operand.count == Count::Any;
-      const bool needed = operand.count == Count::One || operand.count == Count::Some;
-      const std::size_t first = at;
-      while (at < ids.size() && operand.role.covers(tensor(ids[at])) && (many || at == first)) ++at;
-      if (!needed || at > first) continue;
-      if (at == ids.size())
-        return Misfit{at, fmt::format("{} does not {} {}", to_string(op_), verb, to_string(operand.role))};
-      return Misfit{at, fmt::format("{} {}s {} in the place of {}", to_string(op_), verb, to_string(tensor(ids[at])),
-                                    to_string(operand.role))};
-    }
-    if (at == ids.size()) return std::nullopt;
-    return Misfit{at, fmt::format("{} {}s {}, which is no operand of it there", to_string(op_), verb,
-                                  to_string(tensor(ids[at])))};
+  std::optional<Misfit> misfit(std::span<const Operand* const> expected, std::span<const TensorId> ids,
+                               std::string_view verb) const {
+    const auto found = fit_operands(expected, ids, s_.tensors, [](TensorId, const Operand&) {});
+    if (!found) return std::nullopt;
+    const auto [at, operand] = *found;
+    if (operand == nullptr)
+      return Misfit{at, fmt::format("{} {}s {}, which is no operand of it there", to_string(op_), verb,
+                                    to_string(tensor(ids[at])))};
+    if (at == ids.size())
+      return Misfit{at, fmt::format("{} does not {} {}", to_string(op_), verb, to_string(operand->role))};
+    return Misfit{at, fmt::format("{} {}s {} in the place of {}", to_string(op_), verb, to_string(tensor(ids[at])),
+                                  to_string(operand->role))};
   }
 
   // Tensors of one shape have one size where they belong to the same rows.

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/base/errors.hpp"
 #include "models/schedule/op_kind.hpp"
@@ -104,16 +105,35 @@ inline constexpr Role squares = GradientSquares | SquaresOfAll;
 // One: exactly one. Optional: none or one. Some: one or more, one after another. Any: also none.
 enum class Count : std::uint8_t { One, Optional, Some, Any };
 
+// The half of a backward op that an operand belongs to. The half of the inputs writes what lies between, and that of
+// the weights reads it; the whole op keeps it to itself, or writes it too.
+enum class Share : std::uint8_t { Both, Inputs, Weights, Between, BetweenAndWhole };
+
 struct Operand {
   Role role = TensorKind::LayerInput;
   Count count = Count::One;
   std::string_view note = {};
+  Share share = Share::Both;
 
   constexpr Operand() = default;
   constexpr Operand(Role is, std::string_view says = {}) : role(is), note(says) {}
   constexpr Operand(TensorKind kind, std::string_view says = {}) : role(kind), note(says) {}
   constexpr Operand(Count many, Role is, std::string_view says = {}) : role(is), count(many), note(says) {}
 };
+
+constexpr Operand with_share(Operand operand, Share share) {
+  operand.share = share;
+  return operand;
+}
+constexpr Operand of_inputs(Operand operand) {
+  return with_share(operand, Share::Inputs);
+}
+constexpr Operand of_weights(Operand operand) {
+  return with_share(operand, Share::Weights);
+}
+constexpr Operand between(Operand operand) {
+  return with_share(operand, Share::Between);
+}
 
 template <class Item, std::size_t most>
 class UpTo {
@@ -137,7 +157,14 @@ struct Signature {
   Phase phase = Phase::Forward;
   Operands reads = {}, writes = {};
   std::string_view remark = {};
+
+  constexpr bool has_halves() const {
+    return std::ranges::any_of(writes, [](const Operand& o) { return o.share == Share::Weights; });
+  }
 };
+// The operands that an op or a half of it reads and writes, in their order.
+std::vector<const Operand*> read_by(Half half, const Signature& signature);
+std::vector<const Operand*> written_by(Half half, const Signature& signature);
 using Signatures = UpTo<Signature, 14>;
 
 }  // namespace dovetail

@@ -20,4 +20,12 @@ bool Schedule::relays(const Op& op) const {
   return node_ranks > 0 && moves_rows;
 }
 
+StageEnds Schedule::ends_of(const Op& op) const {
+  if (op.kind == OpKind::StageSend) return {class_of(op), tensors[writes_of(op).front()].rank_class};
+  for (const OpId before : dependencies_of(op))
+    if (ops[before].kind == OpKind::StageSend && writes_of(ops[before]).front() == reads_of(op).front())
+      return {class_of(ops[before]), class_of(op)};
+  throw InternalError(to_string(op) + " receives what nobody sends");
+}
+
 }  // namespace dovetail

@@ -7,10 +7,16 @@
 
 #include "models/plan/collectives/step.hpp"
 #include "models/plan/plan.hpp"
+#include "models/question/stage_layout.hpp"
 #include "models/schedule/kernel_shape.hpp"
 #include "models/schedule/op.hpp"
 
 namespace dovetail {
+
+// The pipeline stages that a message goes between.
+struct StageEnds {
+  int sender = 0, receiver = 0;
+};
 
 struct RankClass {
   int ranks = 1;  // equal ranks that this class stands for; ranks are numbered class by class
@@ -39,7 +45,8 @@ class Schedule {
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   std::vector<OpCopies> copies;       // by `first`; not of all that are alike
   int micro_batches = 1;
-  int virtual_stages = 1;        // of each pipeline stage
+  int virtual_stages = 1;  // of each pipeline stage
+  StageShape stage_shape = StageShape::Laps;
   Graphs graphs = Graphs::None;  // see launches.hpp
   ScoresAt scores_at = ScoresAt::Decode;
   bool routed = false;                                 // messages and experts' rows are as many as are chosen
@@ -59,6 +66,7 @@ class Schedule {
   bool relays(const Op& op) const;
 
   int class_of(const Op& op) const { return streams[op.stream].rank_class; }
+  StageEnds ends_of(const Op& op) const;  // of a StageSend or StageReceive
   int class_of_rank(int rank) const;
 
   // If ranks of one group differ, each of their classes has an op of its own for the same thing. Such twins stand

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "models/base/names.hpp"
@@ -150,18 +151,34 @@ TensorIds all_parts(const StepContext& c, const Gradient& gradient) {
   return all;
 }
 
+// Micro-batches between the first, which may gather weights, and the last, which reduces gradients, are alike where
+// they have the same units. Only where backward passes come in the order of micro-batches is the example the first of
+// them in both passes.
+constexpr int example = 1;
+std::vector<bool> like_example(const std::vector<Unit>& units, const Plan& plan) {
+  const auto count = static_cast<std::size_t>(plan.micro_batches);
+  std::vector<bool> alike(count);
+  if (entry_of(plan.pipeline_schedule).last_first) return alike;
+  std::vector<std::set<std::pair<int, UnitKind>>> of(count);
+  for (const Unit& unit : units) of[static_cast<std::size_t>(unit.micro_batch)].insert({unit.stage, unit.kind});
+  for (std::size_t i = example + 1; i + 1 < count; ++i) alike[i] = of[i] == of[example];
+  return alike;
+}
+
 class Step {
  public:
-  Step(StepContext& c, Units units)
+  // copied: by micro-batch, whether its units are copies of those of the example.
+  Step(StepContext& c, std::vector<bool> copied)
       : c_(c),
-        units_(units),
+        copied_(std::move(copied)),
         copies_(c),
         tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
         saved_(static_cast<std::size_t>(c.plan().micro_batches)),
         ends_(static_cast<std::size_t>(c.plan().micro_batches)),
         predictions_(static_cast<std::size_t>(c.plan().micro_batches),
                      std::vector<SavedPrediction>(static_cast<std::size_t>(c.layers() - c.main_layers()))),
-        arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
+        arriving_(static_cast<std::size_t>(c.plan().micro_batches)),
+        handed_on_(static_cast<std::size_t>(c.plan().micro_batches)) {
     for (int stage = 0; stage < c.stages(); ++stage) {
       c.enter(stage, 0);
       add_framework_buffers(c);
@@ -171,24 +188,26 @@ class Step {
     }
   }
 
-  // Units are whole passes, of stages that lie in laps on the ranks.
   void add(const Unit& unit) {
-    const int rank = unit.stage % c_.stages();
-    c_.enter(rank, unit.micro_batch);
-    if (is_copied(unit.micro_batch)) {
-      if (unit.kind == UnitKind::Backward) gradients_[static_cast<std::size_t>(rank)].begin_pass(lap_of(unit.stage));
-      return copies_.copy(unit);
+    c_.enter(c_.layout().stage_of_virtual(unit.stage), unit.micro_batch);
+    const bool inputs = unit.kind == UnitKind::Backward || unit.kind == UnitKind::InputGradient,
+               weights = unit.kind == UnitKind::Backward || unit.kind == UnitKind::WeightGradient;
+    if (inputs) gradients().begin_pass(lap_of(unit.stage));
+    if (copied_[static_cast<std::size_t>(unit.micro_batch)]) {
+      copies_.copy(unit);
+    } else {
+      const UnitCopies::Begin begin = copies_.begin();
+      build(unit);
+      if (unit.micro_batch == example) copies_.keep(unit, begin);
     }
-    const UnitCopies::Begin begin = copies_.begin();
-    unit.kind == UnitKind::Forward ? add_forward(unit.stage) : add_backward(unit.stage);
-    if (unit.micro_batch == example) copies_.keep(unit, begin);
+    if (weights) gradients().end_pass();
   }
 
   // After all units.
   void finish() {
     if (c_.training() && c_.ends().embedding_twice) {
       exchange_embedding_gradients(c_);
-      for (int stage : {0, c_.stages() - 1}) {
+      for (int stage : {0, c_.layout().last_stage()}) {
         c_.enter(stage, 0);
         gradients_[static_cast<std::size_t>(stage)].settle();
       }
@@ -206,19 +225,28 @@ class Step {
   }
 
  private:
-  // Micro-batches between the first, which may gather weights, and the last, which reduces gradients, are alike. Only
-  // where backward passes come in the order of micro-batches is the example the first of them in both passes.
-  static constexpr int example = 1;
-  bool is_copied(int micro_batch) const {
-    return units_ == Units::Copied && c_.plan().pipeline_schedule != PipelineSchedule::Gpipe && micro_batch > example &&
-           micro_batch + 1 < c_.plan().micro_batches;
+  void build(const Unit& unit) {
+    switch (unit.kind) {
+      case UnitKind::Forward:
+        return add_forward(unit.stage);
+      case UnitKind::Backward:
+        return add_backward(unit.stage);
+      case UnitKind::InputGradient:
+        c_.begin_halves(unit.stage);
+        add_backward(unit.stage);
+        return c_.end_halves();
+      case UnitKind::WeightGradient:
+        return c_.add_weights(unit.stage);
+    }
   }
+
+  GradientPart& gradients() { return gradients_[static_cast<std::size_t>(c_.stage())]; }
 
   void add_forward(int here) {
     const LayerRun run = c_.layout().run(here);
     GatherPart* const gathers = gathers_.empty() ? nullptr : &gathers_[static_cast<std::size_t>(c_.stage())];
     if (gathers != nullptr) gathers->gather(c_.layers_of_stage().front(), Phase::Forward);
-    TensorId x = here == 0 ? input() : received(Phase::Forward, run.first);
+    TensorId x = here == 0 ? input() : received(Phase::Forward, here - 1, run.first);
     const auto through = [&](int layer, TensorId input) {
       if (gathers != nullptr) gathers->gather_ahead(layer);
       return layer_forward(c_, layer, input, saved(layer));
@@ -237,24 +265,30 @@ class Step {
 
   void add_backward(int here) {
     const LayerRun run = c_.layout().run(here);
-    GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
-    gradients.begin_pass(lap_of(here));
     const bool last = here == last_virtual_stage();
-    const TensorId of_output = last ? output_gradient(run, gradients) : received(Phase::Backward, run.last);
-    Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
+    Gradient gradient;
+    if (!last && is_here(here + 1))
+      gradient = std::move(handed_on());
+    else
+      gradient = {{last ? output_gradient(run) : received(Phase::Backward, here + 1, run.last)}};
+    if (gradient.size() == 1 && !run.empty()) {  // all parts of the last layer have it
+      const TensorIds of_all = gradient.front();
+      gradient.assign(c_.parts(run.last - 1).size(), of_all);
+    }
     for (int layer = std::min(run.last, c_.main_layers()) - 1; layer >= run.first; --layer)
-      gradient = backward(c_, layer, gradient, std::move(saved(layer)), gradients);
-    if (here > 0)
+      gradient = backward(c_, layer, gradient, std::move(saved(layer)), gradients());
+    if (here > 0 && is_here(here - 1))
+      handed_on() = std::move(gradient);
+    else if (here > 0)
       send_on(here - 1, Phase::Backward, run.first, all_parts(c_, gradient));
     else if (c_.has_embedding())
       embedding_backward(c_, gradient.front().front(), ends());
-    gradients.end_pass();
   }
 
   // Returns the gradient of the model's output, which layers of multi-token prediction read too. All that adds to the
   // output head's gradient comes before these layers, beside which it may be reduced. (Megatron-LM's order: it makes
   // all logits after these layers.)
-  TensorId predictions_backward(LayerRun run, GradientPart& gradients) {
+  TensorId predictions_backward(LayerRun run) {
     const TensorId d_normed = logits_backward(c_, c_.layers(), ends().head);
     TensorIds further;  // by layer
     for (int layer = c_.main_layers(); layer < run.last; ++layer)
@@ -265,7 +299,7 @@ class Step {
       const TensorId d_output = output_backward(c_, layer, p.head, further.back(), d_before);
       further.pop_back();
       const Gradient gradient =
-          backward(c_, layer, Gradient(c_.parts(layer).size(), {d_output}), std::move(saved(layer)), gradients);
+          backward(c_, layer, Gradient(c_.parts(layer).size(), {d_output}), std::move(saved(layer)), gradients());
       d_before = mtp_input_backward(c_, layer, gradient.front().front(), ends().tokens_last, p);
     }
     return output_backward(c_, c_.layers(), ends().head, d_normed, d_before);
@@ -274,23 +308,27 @@ class Step {
     return layer == c_.main_layers() ? ends().head.own_input : prediction(layer - 1).head.own_input;
   }
 
-  int lap_of(int virtual_stage) const { return virtual_stage / c_.stages(); }
+  int lap_of(int virtual_stage) const { return virtual_stage / c_.stages(); }  // its place among those of its stage
   int last_virtual_stage() const { return c_.layout().virtual_stages() - 1; }
+  bool is_here(int virtual_stage) const { return c_.layout().stage_of_virtual(virtual_stage) == c_.stage(); }
+  // Rows stay as they are where the next virtual stage is on this one.
   void send_on(int virtual_stage, Phase phase, int layer, const TensorIds& parts) {
-    arriving() = send_to_stage(c_, virtual_stage % c_.stages(), phase, layer, parts);
+    arriving() = is_here(virtual_stage)
+                     ? parts.front()
+                     : send_to_stage(c_, c_.layout().stage_of_virtual(virtual_stage), phase, layer, parts);
   }
 
   // A step without an embedding begins with its output, one without a head with the gradient of its input.
   TensorId input() {
     return c_.has_embedding() ? embedding_forward(c_, ends()) : c_.persistent(TensorKind::LayerInput, 0, tokens_);
   }
-  TensorId output_gradient(LayerRun run, GradientPart& gradients) {
-    return c_.has_head() ? predictions_backward(run, gradients)
+  TensorId output_gradient(LayerRun run) {
+    return c_.has_head() ? predictions_backward(run)
                          : c_.persistent(TensorKind::LayerInput, c_.layers(), tokens_, true);
   }
 
-  TensorId received(Phase phase, int layer) {
-    receive_from_stage(c_, phase, layer, arriving());
+  TensorId received(Phase phase, int from, int layer) {
+    if (!is_here(from)) receive_from_stage(c_, phase, layer, arriving());
     return arriving();
   }
   SavedLayer& saved(int layer) {
@@ -303,30 +341,34 @@ class Step {
   }
   SavedEnds& ends() { return ends_[static_cast<std::size_t>(c_.micro_batch())]; }
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
+  Gradient& handed_on() { return handed_on_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;
-  const Units units_;
+  const std::vector<bool> copied_;
   UnitCopies copies_;
   std::int64_t tokens_;
   std::vector<std::vector<SavedLayer>> saved_;             // by micro-batch and layer; empty for those that are copied
   std::vector<SavedEnds> ends_;                            // by micro-batch
   std::vector<std::vector<SavedPrediction>> predictions_;  // by micro-batch and layer of multi-token prediction
   std::vector<TensorId> arriving_;                         // by micro-batch: on its way to the next stage
+  std::vector<Gradient> handed_on_;                        // by micro-batch: to a virtual stage of the same stage
   std::vector<GradientPart> gradients_;                    // by stage
   std::vector<GatherPart> gathers_;                        // by stage; empty: not before the forward pass
 };
 
 }  // namespace
 
-Schedule build_step(const Experiment& experiment, const Plan& plan, Units units) {
+Schedule build_step(const Experiment& experiment, const Plan& plan, Units units, Backward backward) {
   validate(experiment);
   validate(plan, experiment);
   StepContext c(experiment, plan);
-  Step step(c, units);
-  Program program = make_program(name_in(pipeline_schedule_names, plan.pipeline_schedule), c.stages(),
-                                 plan.micro_batches, plan.virtual_stages);
+  Program program = make_program(plan.pipeline_schedule, c.stages(), plan.micro_batches, plan.virtual_stages);
   if (!c.training()) program = forward_only(std::move(program));
-  for (const Unit& unit : in_order(program)) step.add(unit);
+  if (backward == Backward::Halves) program = in_halves(std::move(program));
+  const std::vector<Unit> order = in_order(program);
+  Step step(c, units == Units::Copied ? like_example(order, plan)
+                                      : std::vector<bool>(static_cast<std::size_t>(plan.micro_batches)));
+  for (const Unit& unit : order) step.add(unit);
   step.finish();
   return c.finish();
 }

@@ -118,7 +118,7 @@ Plan sequential_plan(const Plan& plan) {
 LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   Experiment experiment = one_micro_batch(whole, plan.micro_batches);
   LayerTimes times;
-  times.layout = StageLayout(whole.workload, whole.parallelism, plan.virtual_stages);
+  times.layout = stage_layout(plan, whole);
   if (plan.virtual_stages > 1) experiment.parallelism.pipeline_layout.clear();  // which the sequential plan cannot have
   const PricedSchedule priced = price_plan(experiment, sequential_plan(plan));
   const Schedule& schedule = *priced.schedule;

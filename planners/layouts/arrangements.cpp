@@ -30,17 +30,27 @@ std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Ex
   Plan one = plan;
   one.micro_batches = layout.micro_batches;
   one.virtual_stages = 1;
-  one.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  one.pipeline_schedule = pipeline_schedule("1f1b");
   std::vector<Plan> ways{one};
   const int pp = layout.groups.pp;
-  if (pp == 1 || layout.micro_batches % pp != 0 || !layout.groups.pipeline_layout.empty() ||
-      !choices.may_pipe(PipelineSchedule::Interleaved))
-    return ways;
-  for (int laps = 2; laps <= std::min(most_laps, e.workload.layers / pp); ++laps) {
+  if (pp == 1) return ways;
+  const bool training = e.workload.phases == Phases::Training, equal_runs = layout.groups.pipeline_layout.empty();
+  const auto add = [&](PipelineSchedule schedule, int laps) {
     one.virtual_stages = laps;
-    one.pipeline_schedule = PipelineSchedule::Interleaved;
+    one.pipeline_schedule = schedule;
     ways.push_back(one);
+  };
+  for (const auto& [name, schedule] : pipeline_schedule_names) {
+    const NamedProgram& program = entry_of(schedule);
+    const int laps = program.shape == StageShape::V ? 2 : 1;
+    const bool has_stages = laps == 1 || (equal_runs && 2 * pp <= e.workload.layers);
+    if (program.halves && training && has_stages && layout.micro_batches >= program.least_per_rank * pp &&
+        choices.may_pipe(schedule))
+      add(schedule, laps);
   }
+  if (layout.micro_batches % pp != 0 || !equal_runs || !choices.may_pipe(pipeline_schedule("interleaved"))) return ways;
+  for (int laps = 2; laps <= std::min(most_laps, e.workload.layers / pp); ++laps)
+    add(pipeline_schedule("interleaved"), laps);
   return ways;
 }
 

@@ -58,7 +58,7 @@ bool KnobClimb::improve_by_two(const std::vector<Axis>& axes, const Experiment& 
 LaidOutPlan KnobClimb::improved(LaidOutPlan best, bool pairs) {
   const Experiment e = plans_.laid_out(best.layout);
   std::vector<Axis> axes = axes_of(open_space(e, best));
-  axes.push_back(pipeline_axis(piped(best.plan, best.layout, e, {})));
+  axes.push_back(pipeline_axis(piped(best.plan, best.layout, e, every_schedule())));
   do {
     while (improve_by_one(axes, e, best)) {
     }

@@ -18,20 +18,22 @@ struct VirtualStage {
 // A layout whose micro-batches pass its stages so many times.
 class LapsOfLayout {
  public:
-  LapsOfLayout(const Experiment& e, int laps, int micro_batches, const StageCosts& costs, const LeastCompute& computed,
-               const StageFloor* floor, Seconds hop)
+  LapsOfLayout(const Experiment& e, StageShape shape, int laps, bool halves, int micro_batches, const StageCosts& costs,
+               const LeastCompute& computed, const StageFloor* floor, Seconds hop)
       : e_(e),
+        layout_(e.workload.layers, e.parallelism, laps, 0, shape),
         stages_(e.parallelism.pp),
         laps_(laps),
+        v_(shape == StageShape::V),
+        halves_(halves),
         micro_batches_(micro_batches),
-        costs_(costs),
+        costs_(with_both_ends(costs, e, layout_)),
         computed_(computed),
         floor_(floor),
         hop_(hop) {
-    const StageLayout layout(e.workload.layers, e.parallelism, laps);
-    for (int v = 0; v < layout.virtual_stages(); ++v) {
+    for (int v = 0; v < layout_.virtual_stages(); ++v) {
       VirtualStage& chunk = chunks_.emplace_back();
-      for (int layer = layout.run(v).first; layer < layout.run(v).last; ++layer)
+      for (int layer = layout_.run(v).first; layer < layout_.run(v).last; ++layer)
         ++(e.model.is_moe(layer) ? chunk.moe : chunk.dense);
     }
     chunks_.front().first = chunks_.back().last = true;
@@ -52,7 +54,8 @@ class LapsOfLayout {
 
  private:
   const VirtualStage& chunk(int stage, int lap) const {
-    return chunks_[static_cast<std::size_t>(lap) * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage)];
+    const int place = v_ && lap == 1 ? 2 * stages_ - 1 - stage : lap * stages_ + stage;
+    return chunks_[static_cast<std::size_t>(place)];
   }
 
   Seconds again(const VirtualStage& c, std::size_t way) const {
@@ -87,7 +90,8 @@ class LapsOfLayout {
       copied = std::max(copied, micro_batches_ * copies);
       const Seconds time = before + micro_batches_ * (layers + more);
       if (time > floor.time) floor = {time, micro_batches_ * layers, micro_batches_ * more, before};
-      before += passes(chunk(s, 0)) + again(chunk(s, 0), way) + hops * hop_;
+      // The gradients of weights of earlier stages may fill the wait for this one.
+      before += halves_ ? hop_ : passes(chunk(s, 0)) + again(chunk(s, 0), way) + hops * hop_;
     }
     floor.time = std::max(floor.time, copied);
     return floor;
@@ -97,6 +101,10 @@ class LapsOfLayout {
   std::vector<int> under_way(int stage) const {
     std::vector<int> units(static_cast<std::size_t>(laps_));
     if (e_.workload.phases != Phases::Training) return units;
+    if (v_) {
+      units.front() = 1;
+      return units;
+    }
     const int later = stages_ - 1 - stage, all = micro_batches_ * laps_;
     const int ahead = laps_ == 1 ? later : 2 * later + (laps_ - 1) * stages_;
     for (int i = 0; i < std::min(all, ahead + 1); ++i)
@@ -124,7 +132,7 @@ class LapsOfLayout {
         held +=
             units[static_cast<std::size_t>(lap)] * (c.dense * floor_->dense.held[way] + c.moe * floor_->moe.held[way]);
       }
-      const bool last = s == stages_ - 1;
+      const bool last = s == layout_.last_stage();
       if (e_.workload.phases == Phases::Training)
         held += std::max(made_again(s, way), last ? floor_->head_rows : Bytes(0));
       if (held > limit) return false;
@@ -133,8 +141,11 @@ class LapsOfLayout {
   }
 
   const Experiment& e_;
-  const int stages_, laps_, micro_batches_;
-  const StageCosts& costs_;
+  const StageLayout layout_;
+  const int stages_, laps_;
+  const bool v_, halves_;  // stages lie down and back up; gradients of weights come later
+  const int micro_batches_;
+  const StageCosts costs_;
   const LeastCompute& computed_;
   const StageFloor* const floor_;  // null: only what is computed at the best rates is known
   const Seconds hop_;
@@ -152,7 +163,19 @@ int most_laps_of(const Experiment& e, int micro_batches, const Plan& plan) {
 
 LayoutFloors::LayoutFloors(const Experiment& experiment, const Plan& base, const StageFloors::Hold& hold, Bytes limit,
                            StageCostTable& costs)
-    : experiment_(experiment), limit_(limit), costs_(costs), stages_(experiment, base, hold) {}
+    : experiment_(experiment), hold_(hold), limit_(limit), costs_(costs), stages_(experiment, base, hold) {}
+
+// Whether the question leaves it to plans to have this schedule, or one like it.
+bool LayoutFloors::may_be(PipelineSchedule schedule, Plan plan) const {
+  const NamedProgram& like = entry_of(schedule);
+  return std::ranges::any_of(pipeline_schedule_names, [&](const auto& named) {
+    const NamedProgram& program = entry_of(named.second);
+    if (program.halves != like.halves || program.shape != like.shape) return false;
+    plan.pipeline_schedule = named.second;
+    if (hold_) hold_(plan);
+    return plan.pipeline_schedule == named.second;
+  });
+}
 
 LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail) {
   const Experiment e = with_layout(experiment_, layout);
@@ -164,10 +187,17 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
   const StageFloor* const floor = stages_.of(micro_batch, detail);
   const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
   LayoutFloor best{no_time, {}, {}, {}};
-  for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps) {
-    const LayoutFloor least = LapsOfLayout(e, laps, layout.micro_batches, costs, computed, floor, hop).least(limit_);
+  const auto look = [&](StageShape shape, int laps, bool halves) {
+    const LapsOfLayout way(e, shape, laps, halves, layout.micro_batches, costs, computed, floor, hop);
+    const LayoutFloor least = way.least(limit_);
     if (least.time < best.time) best = least;
-  }
+  };
+  for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps)
+    look(StageShape::Laps, laps, false);
+  if (e.parallelism.pp == 1 || e.workload.phases != Phases::Training) return best;
+  if (least_laps == 1 && may_be(pipeline_schedule("zb_h2"), plan)) look(StageShape::One, 1, true);
+  const bool two = e.parallelism.pipeline_layout.empty() ? 2 * e.parallelism.pp <= e.workload.layers : least_laps == 2;
+  if (two && may_be(pipeline_schedule("zb_v"), plan)) look(StageShape::V, 2, true);
   return best;
 }
 

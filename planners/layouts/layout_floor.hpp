@@ -29,11 +29,15 @@ class LayoutFloors {
   // unit is a backward pass of that lap, which the stages before it wait for. So with n micro-batches on it, it takes
   // n times its layers, and once the layers and the hops before it. Every number of laps is tried, each with the way to
   // keep rows that takes least and may fit: a stage holds its state, and the rows of all units that begin before its
-  // first backward pass.
+  // first backward pass. If plans may make gradients of weights later, these may fill the waits: then a stage has
+  // its layers and the hops before it, and in a V the rows of one unit.
   LayoutFloor of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail = FloorDetail::Whole);
 
  private:
+  bool may_be(PipelineSchedule schedule, Plan plan) const;
+
   const Experiment& experiment_;
+  StageFloors::Hold hold_;
   Bytes limit_;
   StageCostTable& costs_;
   LeastComputeTable computed_;

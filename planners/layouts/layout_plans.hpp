@@ -74,7 +74,8 @@ class LayoutPlans {
 
   // With as little recomputed as fits, in the fastest way through the pipeline. Without anything that fits, the plan
   // that holds least, or none where state alone is too large.
-  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan, const PlannerChoice& choices = {});
+  std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan,
+                                     const PlannerChoice& choices = every_schedule());
 
   // Predicts the whole step. Returns the layers that were built for it, once for each micro-batch.
   long predict(LaidOutPlan& plan);

@@ -39,6 +39,7 @@ void note_host(PricedSchedule& priced, StageTimes& times) {
     const bool forward = op.pass() == Phase::Forward;
     int& waits = forward ? times.waits_forward : times.waits_backward;
     (forward ? times.launches_forward : times.launches_backward) += priced.launch[i];
+    if (op.half == Half::Weights) times.launches_weights += priced.launch[i];
     if (waits == 0) priced.launch[i] = {};
     waits += std::holds_alternative<HostWait>(*op.work);
   }
@@ -52,6 +53,7 @@ void note(const Op& op, Interval at, StageTimes& times) {
   }
   const bool forward = op.pass() == Phase::Forward;
   times.both = std::max(times.both, at.finish);
+  if (op.half != Half::Weights) times.inputs = std::max(times.inputs, at.finish);
   if (forward) times.forward = std::max(times.forward, at.finish);
   if (op.kind == OpKind::Embedding)
     (forward ? times.embedding_forward : times.embedding_backward) += at.finish - at.start;
@@ -71,9 +73,9 @@ Shared<Calibration> without_begins(Shared<Calibration> costs) {
   return costs;
 }
 
-std::vector<BuiltPlan> built(const Experiment& stage, const Plan& plan) {
+std::vector<BuiltPlan> built(const Experiment& stage, const Plan& plan, Backward backward) {
   std::vector<BuiltPlan> all;
-  for (const Layers& layers : telling_layers(stage)) all.emplace_back(of_layers(stage, layers), plan);
+  for (const Layers& layers : telling_layers(stage)) all.emplace_back(of_layers(stage, layers), plan, backward);
   return all;
 }
 
@@ -94,7 +96,8 @@ Plan of_passes_alone(const Plan& plan) {
   return alone;
 }
 
-BuiltPasses::BuiltPasses(const Experiment& stage, const Plan& plan) : layers_(built(stage, plan)) {}
+BuiltPasses::BuiltPasses(const Experiment& stage, const Plan& plan, Backward backward)
+    : layers_(built(stage, plan, backward)) {}
 
 BuiltPasses::Times BuiltPasses::timed(const Shared<Calibration>& costs) const {
   const Shared<Calibration> of_layers = without_begins(costs);
@@ -113,7 +116,8 @@ BuiltPasses::Times BuiltPasses::timed(const Shared<Calibration>& costs) const {
   return all;
 }
 
-BuiltSteps::BuiltSteps(const Experiment& stage, const Plan& plan) : layers_(built(stage, plan)) {}
+BuiltSteps::BuiltSteps(const Experiment& stage, const Plan& plan, Backward backward)
+    : layers_(built(stage, plan, backward)) {}
 
 void BuiltSteps::time_ends(const Shared<Calibration>& costs, std::vector<StageTimes>& passes) const {
   const Shared<Calibration> of_layers = without_begins(costs);

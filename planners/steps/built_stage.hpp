@@ -11,9 +11,11 @@ namespace dovetail::planners {
 
 // Such a schedule, timed. The host is ahead as the passes begin: launches before its first wait take no time.
 struct StageTimes {
-  Seconds forward, both, reduced, step;  // the ends of the passes, of the reductions and of the step
+  // The ends of the forward pass, of the gradients of inputs, of those of weights too, of the reductions and of the
+  // step.
+  Seconds forward, inputs, both, reduced, step;
   Seconds embedding_forward, embedding_backward;
-  Seconds launches_forward, launches_backward;
+  Seconds launches_forward, launches_backward, launches_weights;  // backward: with those of weights
   int waits_forward = 0, waits_backward = 0;
   Bytes persistent, held;
 };
@@ -29,7 +31,7 @@ Plan of_passes_alone(const Plan& plan);
 class BuiltPasses {
  public:
   // `plan`: of_passes_alone(). Throws InputError where it is refused.
-  BuiltPasses(const Experiment& stage, const Plan& plan);
+  BuiltPasses(const Experiment& stage, const Plan& plan, Backward backward);
 
   // By telling_layers(). `working`: what two layers need at the peak, beside what is persistent or held.
   struct Times {
@@ -47,7 +49,7 @@ class BuiltPasses {
 class BuiltSteps {
  public:
   // `plan`: of_one_stage(). Throws InputError where it is refused.
-  BuiltSteps(const Experiment& stage, const Plan& plan);
+  BuiltSteps(const Experiment& stage, const Plan& plan, Backward backward);
 
   // Corrects when steps with these passes end. Throws InputError where a cost is missing.
   void time_ends(const Shared<Calibration>& costs, std::vector<StageTimes>& passes) const;

@@ -12,12 +12,28 @@
 namespace dovetail::planners {
 namespace {
 
+// Every number of a part.
+template <class Part, class Do>
+void for_each_cost(Part& part, const PartCosts& other, Do each) {
+  for (Seconds PartCosts::*time :
+       {&PartCosts::forward, &PartCosts::backward, &PartCosts::weights, &PartCosts::launches_forward,
+        &PartCosts::launches_backward, &PartCosts::launches_weights, &PartCosts::reduce, &PartCosts::update})
+    each(part.*time, other.*time);
+  for (int PartCosts::*count : {&PartCosts::waits_forward, &PartCosts::waits_backward}) each(part.*count, other.*count);
+  for (Bytes PartCosts::*bytes : {&PartCosts::persistent, &PartCosts::held}) each(part.*bytes, other.*bytes);
+}
+void subtract(const PartCosts& less, PartCosts& part) {
+  for_each_cost(part, less, [](auto& to, const auto& from) { to -= from; });
+}
+
 PartCosts difference(const StageTimes& more, const StageTimes& less) {
   PartCosts part;
   part.forward = more.forward - less.forward;
   part.backward = more.both - less.both - part.forward;
+  part.weights = (more.both - more.inputs) - (less.both - less.inputs);
   part.launches_forward = more.launches_forward - less.launches_forward;
   part.launches_backward = more.launches_backward - less.launches_backward;
+  part.launches_weights = more.launches_weights - less.launches_weights;
   part.waits_forward = more.waits_forward - less.waits_forward;
   part.waits_backward = more.waits_backward - less.waits_backward;
   part.reduce = (more.reduced - more.both) - (less.reduced - less.both);
@@ -34,16 +50,8 @@ void split_ends(const Experiment& e, const StageTimes& one, const PartCosts& lay
   first.backward = one.embedding_backward;
   PartCosts& last = costs.last;
   last = difference(one, {});
-  last.forward -= layer.forward + first.forward;
-  last.backward -= layer.backward + first.backward;
-  last.launches_forward -= layer.launches_forward;
-  last.launches_backward -= layer.launches_backward;
-  last.waits_forward -= layer.waits_forward;
-  last.waits_backward -= layer.waits_backward;
-  last.persistent -= layer.persistent;
-  last.held -= layer.held;
-  last.reduce -= layer.reduce;
-  last.update -= layer.update;
+  subtract(layer, last);
+  subtract(first, last);
   if (e.parallelism.pp == 1 || e.workload.extent != Extent::Model) return;
   // Both ends have a matrix of the vocabulary, which is one and the same where the head is tied and on one stage.
   // Layers of multi-token prediction embed words too, on the last stage.
@@ -65,23 +73,17 @@ Seconds hop_of(const Experiment& e, const Calibration& calibration) {
   return time.fixed + time.busy;
 }
 
-std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan) {
-  std::vector<std::int64_t> key = layout_key(stage);
-  for (const Knob& knob : knobs()) append_value(knob, plan, key);
-  return key;
+// In halves if the plan's are.
+Backward backward_of(const Plan& plan) {
+  const bool halves = entry_of(plan.pipeline_schedule).halves;
+  return halves ? Backward::Halves : Backward::AsPlanned;
 }
 
-void add_predictions(const PartCosts& further, PartCosts& last) {
-  last.forward += further.forward;
-  last.backward += further.backward;
-  last.launches_forward += further.launches_forward;
-  last.launches_backward += further.launches_backward;
-  last.waits_forward += further.waits_forward;
-  last.waits_backward += further.waits_backward;
-  last.persistent += further.persistent;
-  last.held += further.held;
-  last.reduce += further.reduce;
-  last.update += further.update;
+std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan, Backward backward) {
+  std::vector<std::int64_t> key = layout_key(stage);
+  key.push_back(static_cast<std::int64_t>(backward));
+  for (const Knob& knob : knobs()) append_value(knob, plan, key);
+  return key;
 }
 
 // `e`: of one micro-batch.
@@ -100,7 +102,7 @@ StageCosts costs_of(const Experiment& e, const Plan& plan, const Calibration& ca
     costs.pass_forward = passes.forward;
     costs.pass_backward = passes.backward;
   }
-  if (e.workload.mtp_layers > 0) add_predictions(difference(times.of.back(), one), costs.last);
+  if (e.workload.mtp_layers > 0) add(difference(times.of.back(), one), costs.last);
   return costs;
 }
 
@@ -111,11 +113,20 @@ Experiment of_micro_batch(Experiment e, const Plan& plan) {
 
 }  // namespace
 
+void add(const PartCosts& further, PartCosts& part) {
+  for_each_cost(part, further, [](auto& to, const auto& from) { to += from; });
+}
+
+StageCosts with_both_ends(StageCosts costs, const Experiment& e, const StageLayout& layout) {
+  if (layout.stages() > 1 && layout.last_stage() == 0 && end_volumes(e).embedding_twice) costs.first.persistent = {};
+  return costs;
+}
+
 BuiltStage::BuiltStage(const Experiment& experiment, const Plan& plan)
     : micro_batch_(of_micro_batch(experiment, plan)),
       plan_(of_one_stage(plan)),
-      passes_(stage_alone(micro_batch_), of_passes_alone(plan)) {
-  if (plan_ != of_passes_alone(plan)) steps_.emplace(stage_alone(micro_batch_), plan_);
+      passes_(stage_alone(micro_batch_), of_passes_alone(plan), backward_of(plan)) {
+  if (plan_ != of_passes_alone(plan)) steps_.emplace(stage_alone(micro_batch_), plan_, backward_of(plan));
 }
 
 StageCosts BuiltStage::costs(const Shared<Calibration>& calibration) const {
@@ -128,21 +139,22 @@ Seconds BuiltStage::hop(const Shared<Calibration>& calibration) const {
   return hop_of(micro_batch_, *calibration);
 }
 
-const BuiltPasses::Times& StageCostTable::passes(const Experiment& stage, const Plan& plan) {
-  std::vector<std::int64_t> key = key_of(stage, plan);
+const BuiltPasses::Times& StageCostTable::passes(const Experiment& stage, const Plan& plan, Backward backward) {
+  std::vector<std::int64_t> key = key_of(stage, plan, backward);
   const auto found = passes_.find(key);
   if (found != passes_.end()) return found->second;
-  return passes_.emplace(std::move(key), BuiltPasses(stage, plan).timed(stage.calibration)).first->second;
+  return passes_.emplace(std::move(key), BuiltPasses(stage, plan, backward).timed(stage.calibration)).first->second;
 }
 
 const StageCosts& StageCostTable::of(const Experiment& experiment, const Plan& plan) {
   const Experiment e = of_micro_batch(experiment, plan), stage = stage_alone(e);
   const Plan whole = of_one_stage(plan), alone = of_passes_alone(plan);
-  std::vector<std::int64_t> key = key_of(stage, whole);
+  const Backward backward = backward_of(plan);
+  std::vector<std::int64_t> key = key_of(stage, whole, backward);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  BuiltPasses::Times times = passes(stage, alone);
-  if (whole != alone) BuiltSteps(stage, whole).time_ends(stage.calibration, times.of);
+  BuiltPasses::Times times = passes(stage, alone, backward);
+  if (whole != alone) BuiltSteps(stage, whole, backward).time_ends(stage.calibration, times.of);
   return known_.emplace(std::move(key), costs_of(e, whole, *e.calibration, times)).first->second;
 }
 

@@ -9,6 +9,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
+#include "models/question/stage_layout.hpp"
 #include "planners/steps/built_stage.hpp"
 
 namespace dovetail::planners {
@@ -17,7 +18,9 @@ namespace dovetail::planners {
 // counts.
 struct PartCosts {
   Seconds forward, backward;
+  Seconds weights;                              // the part of the backward pass that is a unit of its own in halves
   Seconds launches_forward, launches_backward;  // of the host
+  Seconds launches_weights;                     // in these
   int waits_forward = 0, waits_backward = 0;    // of the host, for the device
   Seconds reduce;                               // the exposed part of reducing gradients, once in a step
   Seconds update;                               // after that: norm, update, gathering of weights
@@ -25,12 +28,18 @@ struct PartCosts {
   Bytes held;                                   // rows that a micro-batch holds between its passes
 };
 
+void add(const PartCosts& further, PartCosts& part);
+
 struct StageCosts {
   PartCosts dense, moe;                 // a layer of that kind; 0 where the model has none
   PartCosts first, last;                // what the first and last stage have beside layers
   Seconds pass_forward, pass_backward;  // of the host at the begin of each pass, beside its launches
   Bytes working;                        // beside what is persistent or held, at the peak of a layer
 };
+
+// If one stage has both ends of the model on several stages, as in a V: an embedding that both ends need is there
+// once.
+StageCosts with_both_ends(StageCosts costs, const Experiment& experiment, const StageLayout& layout);
 
 // A kind of stage, for any costs. The experiment is laid out (with_layout()); of the plan all but its pipeline counts.
 class BuiltStage {
@@ -61,7 +70,7 @@ class StageCostTable {
   long looked_at() const { return static_cast<long>(known_.size()); }
 
  private:
-  const BuiltPasses::Times& passes(const Experiment& stage, const Plan& plan);
+  const BuiltPasses::Times& passes(const Experiment& stage, const Plan& plan, Backward backward);
 
   std::map<std::vector<std::int64_t>, StageCosts> known_;
   std::map<std::vector<std::int64_t>, BuiltPasses::Times> passes_;

@@ -23,14 +23,24 @@ struct StagePass {
 };
 
 // The layers of a virtual stage, with the model's ends.
-struct Chunk {
-  Seconds forward, backward, launches_forward, launches_backward, reduce, update;
+struct Chunk : PartCosts {
   Seconds begin_forward, begin_backward;
-  int waits_forward = 0, waits_backward = 0;
-  Bytes persistent, held;
 
   StagePass forward_pass() const { return {forward, begin_forward, launches_forward, waits_forward > 0}; }
   StagePass backward_pass() const { return {backward, begin_backward, launches_backward, waits_backward > 0}; }
+  StagePass pass(UnitKind kind) const {
+    switch (kind) {
+      case UnitKind::Forward:
+        return forward_pass();
+      case UnitKind::Backward:
+        return backward_pass();
+      case UnitKind::InputGradient:
+        return {backward - weights, begin_backward, launches_backward - launches_weights, waits_backward > 0};
+      case UnitKind::WeightGradient:
+        break;
+    }
+    return {weights, {}, launches_weights, false};
+  }
   // A micro-batch after another.
   Seconds both() const {
     Seconds device, host;
@@ -41,59 +51,69 @@ struct Chunk {
     backward_pass().run(device, host);
     return std::max(device, host) - once;
   }
-
-  template <class Part>  // PartCosts or Chunk
-  void add(const Part& part) {
-    forward += part.forward;
-    backward += part.backward;
-    launches_forward += part.launches_forward;
-    launches_backward += part.launches_backward;
-    waits_forward += part.waits_forward;
-    waits_backward += part.waits_backward;
-    reduce += part.reduce;
-    update += part.update;
-    persistent += part.persistent;
-    held += part.held;
-  }
 };
 
 class Chunks {
  public:
-  Chunks(const Experiment& e, int laps, const StageCosts& costs) : stages_(e.parallelism.pp), laps_(laps) {
-    const StageLayout layout(e.workload.layers, e.parallelism, laps);
-    for (int v = 0; v < layout.virtual_stages(); ++v) {
+  Chunks(const Experiment& e, const Plan& plan, const StageCosts& of_parts) : layout_(of_layers_alone(e, plan)) {
+    const StageCosts costs = with_both_ends(of_parts, e, layout_);
+    for (int v = 0; v < layout_.virtual_stages(); ++v) {
       Chunk& chunk = chunks_.emplace_back();
-      for (int layer = layout.run(v).first; layer < layout.run(v).last; ++layer)
-        chunk.add(e.model.is_moe(layer) ? costs.moe : costs.dense);
+      for (int layer = layout_.run(v).first; layer < layout_.run(v).last; ++layer)
+        add(e.model.is_moe(layer) ? costs.moe : costs.dense, chunk);
       chunk.begin_forward = costs.pass_forward;
       chunk.begin_backward = costs.pass_backward;
     }
-    chunks_.front().add(costs.first);
-    chunks_.back().add(costs.last);
+    add(costs.first, chunks_.front());
+    add(costs.last, chunks_.back());
   }
 
-  int stages() const { return stages_; }
-  int laps() const { return laps_; }
+  int stages() const { return layout_.stages(); }
+  int laps() const { return layout_.virtual_stages() / stages(); }
+  int virtual_stages() const { return layout_.virtual_stages(); }
+  int stage_of(int virtual_stage) const { return layout_.stage_of_virtual(virtual_stage); }
   const Chunk& of(int virtual_stage) const { return chunks_[static_cast<std::size_t>(virtual_stage)]; }
-  const Chunk& of(int stage, int lap) const { return of(lap * stages_ + stage); }
+  // All of a stage's.
   Chunk of_stage(int stage) const {
-    Chunk all = of(stage, 0);
-    for (int lap = 1; lap < laps_; ++lap) all.add(of(stage, lap));
+    Chunk all;
+    for (int v = 0; v < virtual_stages(); ++v) {
+      if (stage_of(v) != stage) continue;
+      all.begin_forward = of(v).begin_forward;
+      all.begin_backward = of(v).begin_backward;
+      add(of(v), all);
+    }
     return all;
   }
 
  private:
-  int stages_, laps_;
+  // Layers of multi-token prediction count with the last stage's costs.
+  static StageLayout of_layers_alone(const Experiment& e, const Plan& plan) {
+    return StageLayout(e.workload.layers, e.parallelism, plan.virtual_stages, 0,
+                       entry_of(plan.pipeline_schedule).shape);
+  }
+
+  StageLayout layout_;
   std::vector<Chunk> chunks_;  // by virtual stage
 };
 
-// Micro-batches whose rows stage s holds at the most.
-double under_way(int s, const Chunks& chunks, const Plan& plan) {
+// By stage: micro-batches whose rows it holds at the most. In closed form for the programs that searches try often.
+std::vector<double> under_way(const Chunks& chunks, const Plan& plan) {
+  const int stages = chunks.stages(), laps = chunks.laps();
+  const NamedProgram& program = entry_of(plan.pipeline_schedule);
   const double all = plan.micro_batches;
-  if (plan.pipeline_schedule == PipelineSchedule::Gpipe) return all;
-  if (chunks.laps() == 1) return std::min<double>(all, chunks.stages() - s);
-  const double units = 2 * (chunks.stages() - s - 1) + (chunks.laps() - 1) * chunks.stages() + 1;
-  return std::min<double>(all, units / chunks.laps());
+  std::vector<double> most(static_cast<std::size_t>(stages), all);
+  if (program.last_first) return most;
+  if (!program.halves) {
+    for (int s = 0; s < stages; ++s) {
+      const double units = laps == 1 ? stages - s : 2 * (stages - s - 1) + (laps - 1) * stages + 1;
+      most[static_cast<std::size_t>(s)] = std::min(all, units / laps);
+    }
+    return most;
+  }
+  const int few = std::min(plan.micro_batches, 3 * stages);
+  const std::vector<int> units = most_live(make_program(plan.pipeline_schedule, stages, few, laps));
+  std::ranges::transform(units, most.begin(), [&](int passes) { return static_cast<double>(passes) / laps; });
+  return most;
 }
 
 // Gradients that are reduced beside the backward pass hold up the last micro-batch on its way through the stages.
@@ -107,68 +127,84 @@ struct Run {
   std::vector<Bytes> rows;  // by stage: the most that its micro-batches hold
 };
 Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training, Seconds hop, PipelineOrders& orders) {
-  const int stages = chunks.stages(), virtual_stages = stages * chunks.laps();
-  const auto count = static_cast<std::size_t>(stages);
+  const int virtual_stages = chunks.virtual_stages();
+  const int last_done = entry_of(plan.pipeline_schedule).last_first ? 0 : micro_batches - 1;
+  const auto count = static_cast<std::size_t>(chunks.stages());
   Run result{{}, std::vector<Bytes>(count)};
   std::vector<Seconds> free(count), issued(count), arrived(static_cast<std::size_t>(virtual_stages * micro_batches));
   std::vector<Bytes> rows(count);
-  for (const Unit& unit : orders.of(plan.pipeline_schedule, stages, micro_batches, training, chunks.laps())) {
+  for (const Unit& unit : orders.of(plan.pipeline_schedule, chunks.stages(), micro_batches, training, chunks.laps())) {
     const int at = unit.stage;
-    const auto stage = static_cast<std::size_t>(at % stages);
+    const auto stage = static_cast<std::size_t>(chunks.stage_of(at));
     const Chunk& chunk = chunks.of(at);
-    const bool forward = unit.kind == UnitKind::Forward;
-    // Forward rows and then their gradients are at one place after the other.
+    const bool forward = unit.kind == UnitKind::Forward, weights = unit.kind == UnitKind::WeightGradient;
+    // Forward rows and then their gradients are at one place after the other. Gradients of weights wait for nobody.
     Seconds& data = arrived[static_cast<std::size_t>(unit.micro_batch)];
-    const bool first = forward ? at == 0 : at == virtual_stages - 1;
-    free[stage] = std::max(free[stage], first || stages == 1 ? data : data + hop);
-    (forward ? chunk.forward_pass() : chunk.backward_pass()).run(free[stage], issued[stage]);
-    const bool last = unit.micro_batch == (plan.pipeline_schedule == PipelineSchedule::Gpipe ? 0 : micro_batches - 1);
-    if (!forward && last && holds_up(plan)) free[stage] += chunk.reduce;
-    data = free[stage];
-    rows[stage] += forward ? chunk.held : -1.0 * chunk.held;
+    const int before = at + (forward ? -1 : 1);
+    const bool here = before < 0 || before == virtual_stages || chunks.stage_of(before) == chunks.stage_of(at);
+    if (!weights) free[stage] = std::max(free[stage], here ? data : data + hop);
+    chunk.pass(unit.kind).run(free[stage], issued[stage]);
+    const bool done = unit.kind == UnitKind::Backward || weights;
+    if (done && unit.micro_batch == last_done && holds_up(plan)) free[stage] += chunk.reduce;
+    if (!weights) data = free[stage];
+    if (forward) rows[stage] += chunk.held;
+    if (done) rows[stage] -= chunk.held;
     result.rows[stage] = std::max(result.rows[stage], rows[stage]);
-    result.end = std::max(result.end, data);
+    result.end = std::max(result.end, free[stage]);
   }
   return result;
+}
+
+// The slowest of the stages of a lap, lap by lap, and what the pipeline takes to be filled and drained. Gradients of
+// weights that come later may fill every wait, so that the busiest rank alone counts.
+Seconds all_passes(const Chunks& chunks, const Plan& plan, Seconds hop) {
+  const int stages = chunks.stages(), laps = chunks.laps();
+  Seconds passes, busiest;
+  for (int s = 0; s < stages; ++s) {
+    const Seconds of_stage = chunks.of_stage(s).both();
+    passes += of_stage;
+    busiest = std::max(busiest, of_stage);
+  }
+  if (entry_of(plan.pipeline_schedule).halves) return plan.micro_batches * busiest;
+  Seconds slowest;
+  for (int lap = 0; lap < laps; ++lap) {
+    Seconds of_lap;
+    for (int s = 0; s < stages; ++s) of_lap = std::max(of_lap, chunks.of(lap * stages + s).both());
+    slowest += of_lap;
+  }
+  return plan.micro_batches * slowest + std::max(Seconds(0), passes - slowest) / laps + 2.0 * (stages * laps - 1) * hop;
 }
 
 }  // namespace
 
 StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCosts& costs, Seconds hop) {
-  const Chunks chunks(e, plan.virtual_stages, costs);
+  const Chunks chunks(e, plan, costs);
   StepEstimate step;
-  Seconds passes, slowest, end, update;
+  Seconds end, update;
+  const std::vector<double> most = under_way(chunks, plan);
   for (int s = 0; s < chunks.stages(); ++s) {
     const Chunk stage = chunks.of_stage(s);
-    passes += stage.both();
     end = holds_up(plan) ? end + stage.reduce : std::max(end, stage.reduce);
     update = std::max(update, stage.update);
-    const Bytes held = stage.persistent + under_way(s, chunks, plan) * stage.held;
+    const Bytes held = stage.persistent + most[static_cast<std::size_t>(s)] * stage.held;
     step.persistent = std::max(step.persistent, stage.persistent);
     step.held = std::max(step.held, held);
     step.peak = std::max(step.peak, held + costs.working);
   }
-  for (int lap = 0; lap < chunks.laps(); ++lap) {
-    Seconds of_lap;
-    for (int s = 0; s < chunks.stages(); ++s) of_lap = std::max(of_lap, chunks.of(s, lap).both());
-    slowest += of_lap;
-  }
-  const Seconds waiting =
-      std::max(Seconds(0), passes - slowest) / chunks.laps() + 2.0 * (chunks.stages() * chunks.laps() - 1) * hop;
-  step.time = plan.micro_batches * slowest + waiting + end + update;
+  step.time = all_passes(chunks, plan, hop) + end + update;
   return step;
 }
 
 StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& costs, Seconds hop,
                       PipelineOrders& orders) {
-  const Chunks chunks(e, plan.virtual_stages, costs);
+  const Chunks chunks(e, plan, costs);
   const int stages = chunks.stages(), all = plan.micro_batches;
   const bool training = e.workload.phases == Phases::Training;
   const auto run_of = [&](int micro_batches) { return run(chunks, plan, micro_batches, training, hop, orders); };
   const int shorter = 2 * stages + all % stages;
   StepEstimate step;
   Run longest;
-  if (shorter + stages < all && plan.pipeline_schedule != PipelineSchedule::Gpipe) {
+  if (shorter + stages < all && !entry_of(plan.pipeline_schedule).last_first) {
     longest = run_of(shorter + stages);
     step.time = longest.end + (all - shorter - stages) * ((longest.end - run_of(shorter).end) / stages);
   } else {
@@ -192,7 +228,7 @@ const std::vector<Unit>& PipelineOrders::of(PipelineSchedule schedule, int stage
                                             int laps) {
   const auto [place, added] = known_.try_emplace({schedule, stages, micro_batches, training, laps});
   if (!added) return place->second;
-  const Program program = make_program(name_in(pipeline_schedule_names, schedule), stages, micro_batches, laps);
+  const Program program = make_program(schedule, stages, micro_batches, laps);
   place->second = in_order(training ? program : forward_only(program));
   return place->second;
 }

@@ -19,8 +19,8 @@ struct StepEstimate {
 
 // `e` is laid out for all the plan's micro-batches; `hop` is what rows take to the next stage.
 
-// In a microsecond. Ranks of a lap wait for the slowest of its stages, and the pipeline is filled and drained once.
-// Memory is that of micro-batches of equal laps.
+// In a microsecond. Ranks of a lap wait for the slowest of its stages, and the pipeline is filled and drained once,
+// which takes no time where gradients of weights come later. Memory is that of micro-batches of equal laps.
 StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCosts& costs, Seconds hop);
 
 // The orders of pipelines that were asked for.

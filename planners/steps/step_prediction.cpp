@@ -15,12 +15,14 @@
 namespace dovetail::planners {
 namespace {
 
-// One period fills the pipeline, or two with several laps. Without stages a pair of micro-batches may run together.
+// One period fills the pipeline, or two with several laps, or three where gradients of weights come later by up to
+// twice as many micro-batches as there are stages. Without stages a pair of micro-batches may run together.
 struct Lengths {
   int shorter = 0, longest = 0;
 };
 Lengths lengths_of(int stages, const Plan& plan) {
-  const int period = std::max(2, stages), filling = stages > 1 && plan.virtual_stages == 1 ? 1 : 2;
+  const bool halves = entry_of(plan.pipeline_schedule).halves;
+  const int period = std::max(2, stages), filling = halves ? 3 : stages > 1 && plan.virtual_stages == 1 ? 1 : 2;
   const int shorter = filling * period + plan.micro_batches % period;
   return {shorter, shorter + period};
 }
@@ -108,8 +110,9 @@ StepPrediction::Step StepPrediction::part_of(const Experiment& experiment, const
 // fill, and only in a share of the next one it is steady for certain.
 StepPrediction::Window StepPrediction::shortest_window(int stages, const Plan& plan) {
   constexpr int steady = 4;  // the first of these waits less
-  if (plan.virtual_stages == 1) return {stages + steady, 1};
-  return {3 * stages, stages, .5 / plan.virtual_stages};
+  const bool halves = entry_of(plan.pipeline_schedule).halves;
+  if (plan.virtual_stages == 1) return {(halves ? 3 : 1) * stages + steady, 1};
+  return {(halves ? 4 : 3) * stages, stages, .5 / plan.virtual_stages};
 }
 
 // A step may settle late, and in turns of several micro-batches. In a longer one a whole period is looked at that ends
@@ -124,7 +127,7 @@ StepPrediction::Window StepPrediction::longer_window(int stages, const Plan& pla
 // Whether it may save more than it costs if the step has not settled. `otherwise`: what is built then.
 bool StepPrediction::is_worthwhile(const Plan& plan, const Window& window, int otherwise) {
   constexpr double worthwhile = .7;  // of the micro-batches that are built otherwise; by choice
-  return plan.pipeline_schedule != PipelineSchedule::Gpipe && window.micro_batches <= worthwhile * otherwise;
+  return !entry_of(plan.pipeline_schedule).last_first && window.micro_batches <= worthwhile * otherwise;
 }
 
 bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, const Window& window, int otherwise,

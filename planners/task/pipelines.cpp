@@ -23,13 +23,19 @@ bool fixed_otherwise(const PlanningTask& task, Pipeline pipeline) {
 // The ways of more than one micro-batch, whatever can be built.
 std::vector<Pipeline> ways_of_parts(const PlanningTask& task, int parts) {
   const int laps = task.base.virtual_stages, pp = task.experiment.parallelism.pp;
-  if (laps > 1) return {{PipelineSchedule::Interleaved, parts, laps}};
+  const NamedProgram& given = entry_of(task.base.pipeline_schedule);
+  if (laps > 1)
+    return {
+        {given.shape == StageShape::One ? pipeline_schedule("interleaved") : task.base.pipeline_schedule, parts, laps}};
   std::vector<Pipeline> ways;
-  for (const PipelineSchedule schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Gpipe})
+  for (const PipelineSchedule schedule : {pipeline_schedule("1f1b"), pipeline_schedule("gpipe")})
     if (task.choices.may_pipe(schedule)) ways.push_back({schedule, parts});
-  if (!task.choices.pipeline_schedules.empty() && task.choices.may_pipe(PipelineSchedule::Interleaved) && pp > 1)
+  if (pp > 1 && task.experiment.workload.phases == Phases::Training)
+    for (const PipelineSchedule schedule : {pipeline_schedule("zb_h1"), pipeline_schedule("zb_h2")})
+      if (task.choices.may_pipe(schedule)) ways.push_back({schedule, parts});
+  if (!task.choices.pipeline_schedules.empty() && task.choices.may_pipe(pipeline_schedule("interleaved")) && pp > 1)
     for (int more = 2; more <= std::min(most_laps, task.experiment.workload.layers / pp); ++more)
-      ways.push_back({PipelineSchedule::Interleaved, parts, more});
+      ways.push_back({pipeline_schedule("interleaved"), parts, more});
   return ways;
 }
 

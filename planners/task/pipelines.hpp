@@ -10,7 +10,7 @@ namespace dovetail::planners {
 inline constexpr int most_laps = 16;  // virtual stages of a rank that are tried; by choice
 
 struct Pipeline {
-  PipelineSchedule schedule = PipelineSchedule::Gpipe;
+  PipelineSchedule schedule = pipeline_schedule("gpipe");
   int micro_batches = 1;
   int virtual_stages = 1;
 };

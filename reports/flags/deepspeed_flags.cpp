@@ -44,9 +44,12 @@ class DeepSpeed {
   void stages() {
     out_.say({"pipeline_schedule", "virtual_stages"});
     const int stages = e_.parallelism.pp;
-    if (stages == 1 && plan_.pipeline_schedule == PipelineSchedule::Gpipe && plan_.micro_batches > 1)
-      out_.cannot("plan.pipeline_schedule gpipe: the backward pass of each micro-batch follows its forward pass (1f1b)",
-                  [](TakenPlan& taken) { taken.plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward; });
+    const NamedProgram& program = entry_of(plan_.pipeline_schedule);
+    if (stages == 1 && program.last_first && plan_.micro_batches > 1)
+      out_.cannot(fmt::format("plan.pipeline_schedule {}: the backward pass of each micro-batch follows its forward "
+                              "pass (1f1b)",
+                              program.name),
+                  [](TakenPlan& taken) { taken.plan.pipeline_schedule = pipeline_schedule("1f1b"); });
     if (stages == 1) return;
     out_.cannot(fmt::format("parallelism.pp {}: PipelineModule cuts a model into stages, but its MoE examples run "
                             "without it; here the ranks of all stages are data parallel",
@@ -56,7 +59,7 @@ class DeepSpeed {
                   taken.groups.dp = ranks_;
                   taken.groups.edp *= stages;
                   taken.groups.pipeline_layout.clear();
-                  taken.plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+                  taken.plan.pipeline_schedule = pipeline_schedule("1f1b");
                   taken.plan.virtual_stages = 1;
                 });
   }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 
+#include "models/plan/knob_table.hpp"
 #include "models/question/stage_layout.hpp"
 #include "reports/flags/flag_writer.hpp"
 
@@ -86,18 +87,31 @@ class Megatron {
     const Parallelism& p = e_.parallelism;
     out_.say({"pipeline_schedule", "virtual_stages"});
     if (e_.workload.mtp_layers > 0) out_.flag("--mtp-num-layers", e_.workload.mtp_layers, since("0.12"));
-    if (plan_.pipeline_schedule == PipelineSchedule::Gpipe && plan_.micro_batches > 1)
-      out_.cannot("plan.pipeline_schedule gpipe: it runs one forward and one backward pass in turns (1f1b)",
-                  [](TakenPlan& taken) { taken.plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward; });
+    const NamedProgram& program = entry_of(plan_.pipeline_schedule);
+    Plan own = plan_;  // the nearest that it can run
+    if (program.last_first || program.halves) {
+      const bool laps = plan_.virtual_stages > 1 && plan_.micro_batches % p.pp == 0;
+      own.pipeline_schedule = laps ? pipeline_schedule("interleaved") : pipeline_schedule("1f1b");
+      if (!laps) own.virtual_stages = 1;
+      if (program.halves || plan_.micro_batches > 1)
+        out_.cannot(fmt::format("plan.pipeline_schedule {}: it runs one forward and one backward pass in turns ({})",
+                                program.name, entry_of(own.pipeline_schedule).name),
+                    [own](TakenPlan& taken) {
+                      if (own.virtual_stages != taken.plan.virtual_stages) taken.groups.pipeline_layout.clear();
+                      copy_knobs(KnobClass::Pipeline, own, taken.plan);
+                    });
+    }
     if (p.pp == 1) return;
-    const StageLayout layout(e_.workload, p, plan_.virtual_stages);
-    const bool equal = p.pipeline_layout.empty() && e_.workload.layers % (p.pp * plan_.virtual_stages) == 0;
+    Experiment laid_out = e_;
+    if (own.virtual_stages != plan_.virtual_stages) laid_out.parallelism.pipeline_layout.clear();
+    const StageLayout layout = stage_layout(own, laid_out);
+    const std::string& written = laid_out.parallelism.pipeline_layout;
+    const bool equal = written.empty() && e_.workload.layers % (p.pp * own.virtual_stages) == 0;
     if (!equal) {
-      const std::string text =
-          p.pipeline_layout.empty() ? layout_text(layout, e_.workload.mtp_layers) : p.pipeline_layout;
+      const std::string text = written.empty() ? layout_text(layout, e_.workload.mtp_layers) : written;
       out_.flag("--pipeline-model-parallel-layout", fmt::format("\"{}\"", text), since("0.13"));
-    } else if (plan_.virtual_stages > 1) {
-      out_.flag("--num-virtual-stages-per-pipeline-rank", plan_.virtual_stages, since("0.11"));
+    } else if (own.virtual_stages > 1) {
+      out_.flag("--num-virtual-stages-per-pipeline-rank", own.virtual_stages, since("0.11"));
     }
   }
 

@@ -135,7 +135,7 @@ TEST_CASE("megatron_lm takes what Megatron-LM has, in ties too") {
                                  R"(parallelism={"pp": 4, "dp": 2, "mp": 8, "ep": 16, "esp": 1, "edp": 1})",
                                  "plan.micro_batches=4", "plan.recompute=full"});
   const SystemResult result = taken(options, "megatron_lm");
-  CHECK(result.plan.pipeline_schedule != PipelineSchedule::Gpipe);
+  CHECK(result.plan.pipeline_schedule != pipeline_schedule("gpipe"));
   const Question question = load_question(options);
   CHECK(reports::flags_for(reports::Framework::Megatron, question.experiment, result.plan).cannot.empty());
 }

@@ -129,7 +129,7 @@ TEST_CASE("Where the user sets the number of micro-batches, the schedule is stil
   const SystemResult tutel = choice_of(question, "tutel");
   CHECK(tutel.feasible);  // gpipe needs 157 of the 80 GiB
   CHECK(tutel.plan.micro_batches == 8);
-  CHECK(tutel.plan.pipeline_schedule == PipelineSchedule::OneForwardOneBackward);
+  CHECK(tutel.plan.pipeline_schedule == pipeline_schedule("1f1b"));
 }
 
 TEST_CASE("A gate that only some plans serve leaves the choice of micro-batches") {

@@ -73,8 +73,9 @@ TEST_CASE("Values of other frameworks mean ours, or are not built yet") {
   for (const char* ours : {"plan.recompute=full", R"(plan.recompute=["norms", "moe"])", "plan.zero=1", "plan.zero=x"})
     CHECK(without_megatron_names(ours) == Settings{ours});
   CHECK_THROWS_WITH(without_megatron_names("plan.zero=3"), "--set plan.zero=3: zero 3 is not built yet; built: 0 to 1");
-  CHECK_THROWS_WITH(without_megatron_names("plan.pipeline_schedule=dualpipe"),
-                    Catch::EndsWith("dualpipe is not built yet; built: gpipe, 1f1b, interleaved"));
+  CHECK_THROWS_WITH(
+      without_megatron_names("plan.pipeline_schedule=dualpipe"),
+      Catch::EndsWith("dualpipe is not built yet; built: gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v, dualpipe_v"));
   CHECK_THROWS_WITH(without_megatron_names("dispatcher=allgather"), Catch::Contains("allgather is not built yet"));
 }
 

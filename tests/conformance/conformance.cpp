@@ -96,11 +96,15 @@ std::vector<Plan> conformance_plans(bool staged) {
   all[5].order = Order::ReadyFirst;
   all[6] = all[1];
   all[6].micro_batches = 2;
-  all[6].pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  all[6].pipeline_schedule = pipeline_schedule("1f1b");
   if (!staged) return all;
   all.push_back(all[6]);
-  all.back().pipeline_schedule = PipelineSchedule::Interleaved;
+  all.back().pipeline_schedule = pipeline_schedule("interleaved");
   all.back().virtual_stages = 2;
+  all.push_back(all.back());
+  all.back().pipeline_schedule = pipeline_schedule("zb_v");
+  all.push_back(all[6]);
+  all.back().pipeline_schedule = pipeline_schedule("zb_h1");
   return all;
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("Tokens sent to a node once in a pipeline of micro-batches", "[dedupli
   Experiment e = routed(s, {4, 2});
   Plan plan = once_to_a_node(2, 1);
   plan.micro_batches = 4;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   check_numerics(e, plan);
 }
 

@@ -135,8 +135,9 @@ TEST_CASE("Dropless pipelines of micro-batches", "[dropless]") {
   resolve_capacity(e);
   Plan plan = grouped_in_chunks(2, 1);
   plan.micro_batches = 4;
-  plan.pipeline_schedule = GENERATE(PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved);
-  if (plan.pipeline_schedule == PipelineSchedule::Interleaved) plan.virtual_stages = 2;
+  plan.pipeline_schedule =
+      GENERATE(pipeline_schedule("1f1b"), pipeline_schedule("interleaved"), pipeline_schedule("zb_v"));
+  if (plan.pipeline_schedule != pipeline_schedule("1f1b")) plan.virtual_stages = 2;
   check_numerics(e, plan);
 }
 

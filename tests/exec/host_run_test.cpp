@@ -51,7 +51,7 @@ TEST_CASE("An emulated run takes the time that the analytic backend predicts, wi
   if (GENERATE(false, true)) {
     s.dp = s.ep = 1;
     s.pp = s.layers = s.batch = plan.micro_batches = 2;
-    plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    plan.pipeline_schedule = pipeline_schedule("1f1b");
   }
   const Experiment e = small_experiment(s);
   RunOptions options;

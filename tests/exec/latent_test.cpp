@@ -137,7 +137,7 @@ TEST_CASE("Latent attention in pipelines, with dense layers, shared experts and 
   e.workload.clip_gradients = .01;
   Plan plan;
   plan.micro_batches = 4;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = GENERATE(pipeline_schedule("1f1b"), pipeline_schedule("zb_h1"));
   plan.zero = GENERATE(0, 1);
   check_numerics(e, plan);
   check_numerics(with_predictions(e, 1), plan);

@@ -52,7 +52,7 @@ Plan chunked_in_micro_batches(Scope scope, int micro_batches) {
     plan.comm_streams = CommStreams::InterIntra;
   }
   plan.micro_batches = micro_batches;
-  if (micro_batches > 1) plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  if (micro_batches > 1) plan.pipeline_schedule = pipeline_schedule("1f1b");
   return plan;
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("Layers of multi-token prediction compute the same again where plans r
          {EnumSet{Recompute::Full}, EnumSet{Recompute::Norms}, EnumSet{Recompute::MpGather},
           EnumSet{Recompute::Norms, Recompute::MpGather}, EnumSet{Recompute::Moe, Recompute::Attention}}) {
       Plan plan = chunked_in_micro_batches(scope, 2);
-      plan.pipeline_schedule = PipelineSchedule::Gpipe;
+      plan.pipeline_schedule = pipeline_schedule("gpipe");
       plan.recompute = parts;
       if (refusal(plan, e)) continue;
       INFO(describe(e, plan));

@@ -93,8 +93,9 @@ TEST_CASE("Recomputation in a pipeline of micro-batches, with virtual stages", "
   Plan plan = chunked_plan({GENERATE(Recompute::Full, Recompute::Moe, Recompute::Attention)}, Scope::Moe);
   plan.grad_sync = GradSync::WithDense;
   plan.micro_batches = 4;
-  plan.pipeline_schedule = GENERATE(PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Interleaved);
-  if (plan.pipeline_schedule == PipelineSchedule::Interleaved) plan.virtual_stages = 2;
+  plan.pipeline_schedule =
+      GENERATE(pipeline_schedule("1f1b"), pipeline_schedule("interleaved"), pipeline_schedule("zb_v"));
+  if (plan.pipeline_schedule != pipeline_schedule("1f1b")) plan.virtual_stages = 2;
   CHECK(numerics_of(e, plan, exec::Element::Double).ok(1e-12));
 }
 

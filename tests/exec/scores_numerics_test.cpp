@@ -117,6 +117,6 @@ TEST_CASE("Scores at the experts in a pipeline of micro-batches", "[scores]") {
   e.cluster.nodes *= 2;
   Plan plan = at_experts(2, 2);
   plan.micro_batches = 4;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = GENERATE(pipeline_schedule("1f1b"), pipeline_schedule("zb_h1"));
   check(e, plan);
 }

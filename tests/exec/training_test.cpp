@@ -185,7 +185,7 @@ TEST_CASE("A training goes on with ZeRO-1, whose weights may be gathered in the 
     e.parallelism.pp = 2;
     e.cluster.nodes *= 2;
     plan.micro_batches = 2;
-    plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    plan.pipeline_schedule = GENERATE(pipeline_schedule("1f1b"), pipeline_schedule("zb_h1"));
   }
   const TrainingReport r = HostTraining(e, plan, Element::Double).train(20);
   CHECK(r.losses.back() < r.losses.front());

@@ -78,7 +78,9 @@ TEST_CASE("Tied embeddings at both ends of a pipeline have the sum of both gradi
   plan.gradient_chunk_bytes = 4 * 150;
   plan.micro_batches = 4;
   plan.zero = GENERATE(0, 1);
-  plan.pipeline_schedule = pp == 2 ? PipelineSchedule::Interleaved : PipelineSchedule::OneForwardOneBackward;
+  const bool halves = GENERATE(false, true);
+  plan.pipeline_schedule = pp == 2 ? (halves ? pipeline_schedule("zb_v") : pipeline_schedule("interleaved"))
+                                   : (halves ? pipeline_schedule("zb_h1") : pipeline_schedule("1f1b"));
   plan.virtual_stages = pp == 2 ? 2 : 1;
   CAPTURE(mp, pp, plan.zero, name_in(grad_sync_names, plan.grad_sync));
   check_numerics(e, plan);
@@ -95,7 +97,7 @@ TEST_CASE("A whole model with dense layers and shared experts, in a pipeline of 
   check_numerics(e, plan);
   e.parallelism.pp = 2;  // each stage has the ranks that the whole had
   e.cluster.nodes *= 2;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   check_numerics(e, plan);
 }
 

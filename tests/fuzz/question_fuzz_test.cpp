@@ -93,7 +93,7 @@ ExperimentRequest random_request(Draw& draw) {
 void set_knobs(Draw& draw, Plan& plan, const Experiment& e) {
   if (e.parallelism.pp > 1 && draw.chance(70)) {
     plan.micro_batches = draw.one_of<int>({1, 2, 3, 4, 6, 8, 12});
-    plan.pipeline_schedule = draw.chance(50) ? PipelineSchedule::Gpipe : PipelineSchedule::OneForwardOneBackward;
+    plan.pipeline_schedule = draw.chance(50) ? pipeline_schedule("gpipe") : pipeline_schedule("1f1b");
   }
   if (draw.chance(30)) plan.order = order_names[static_cast<std::size_t>(draw.between(0, 2))].second;
   if (draw.chance(30)) plan.comm_streams = comm_streams_names[static_cast<std::size_t>(draw.between(0, 2))].second;

@@ -20,7 +20,7 @@ TEST_CASE("The range of a step by estimate is that of the step itself") {
   Plan plan;
   plan.scope = Scope::Moe;
   plan.micro_batches = 8;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   Plan chunked = plan;
   chunked.forward_degree = chunked.backward_degree = 2;
   const auto schedule_of = [&](const Plan& p) { return std::make_shared<const Schedule>(build_schedule(e, p)); };

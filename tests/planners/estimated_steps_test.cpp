@@ -22,7 +22,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr Pipeline in_32{PipelineSchedule::OneForwardOneBackward, 32};
+constexpr Pipeline in_32{pipeline_schedule("1f1b"), 32};
 
 Plan piped(Plan plan = {}) {
   plan.scope = Scope::Moe;
@@ -99,7 +99,7 @@ TEST_CASE("Planners choose by estimates about as well as by predicting every pla
     for (const char* system : {"fsmoe", "tutel_adaptive", "mpipemoe", "pipemoe", "fastermoe", "megatron_lm"}) {
       PlanningTask task = task_of(e, system);
       // A single micro-batch is not estimated.
-      const std::vector<Pipeline> in_8{{PipelineSchedule::OneForwardOneBackward, 8}, {PipelineSchedule::Gpipe, 8}},
+      const std::vector<Pipeline> in_8{{pipeline_schedule("1f1b"), 8}, {pipeline_schedule("gpipe"), 8}},
           ways = stages == 1 ? in_8 : pipelines(task);
       const PlanChoice all = choice_of(task, ways);
       task.by_estimate = true;
@@ -120,7 +120,7 @@ TEST_CASE("A planner's outlook is that of its best base, and of what fits before
   task.by_estimate = true;
   const std::optional<StepEstimate> one = outlook(planner, task, {in_32});
   REQUIRE(one);
-  CHECK(outlook(planner, task, {in_32, {PipelineSchedule::OneForwardOneBackward, 8}})->time <= one->time);
+  CHECK(outlook(planner, task, {in_32, {pipeline_schedule("1f1b"), 8}})->time <= one->time);
   CHECK(one->time <= task.estimate(piped(task.base))->time);
   // With less memory than the fastest way holds, another one is the best.
   e.cluster.device.memory = one->held * .999;

@@ -39,8 +39,7 @@ std::vector<Plan> memory_plans(const ParallelLayout& layout, const Experiment& e
             Plan& plan = plans.emplace_back();
             plan.micro_batches = layout.micro_batches;
             plan.virtual_stages = laps;
-            plan.pipeline_schedule =
-                laps == 1 ? PipelineSchedule::OneForwardOneBackward : PipelineSchedule::Interleaved;
+            plan.pipeline_schedule = laps == 1 ? pipeline_schedule("1f1b") : pipeline_schedule("interleaved");
             plan.recompute = parts;
             plan.zero = zero;
             plan.parameter_gather = gather;

@@ -117,7 +117,7 @@ TEST_CASE("Estimates of whole models are near what their whole steps take") {
       plan.zero = static_cast<int>(random() % 2);
       plan.scope = random() % 2 == 0 ? Scope::Layer : Scope::Moe;
       plan.micro_batches = layout.micro_batches;
-      plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+      plan.pipeline_schedule = pipeline_schedule("1f1b");
       INFO(test::describe(laid_out, plan));
       const StepEstimate estimated =
           estimate(laid_out, plan, costs.of(laid_out, plan), costs.hop(laid_out, plan), orders);
@@ -227,7 +227,7 @@ TEST_CASE("A knob that the user has fixed brings along what goes with it, and is
                           {"to each node once", [](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; }},
                           {"multiprocessors", [](Plan& p) { p.comm_sms = 16; }},
                           {"virtual stages", [](Plan& p) { p.virtual_stages = 2; }},
-                          {"gpipe", [](Plan& p) { p.pipeline_schedule = PipelineSchedule::Gpipe; }},
+                          {"gpipe", [](Plan& p) { p.pipeline_schedule = pipeline_schedule("gpipe"); }},
                           {"double buffers", [](Plan& p) { p.buffers = Buffers::Double; }},
                           {"weights ahead", [](Plan& p) { p.parameter_gather = ParameterGather::Ahead; }},
                           {"slices of gradients", [](Plan& p) { p.grad_sync = GradSync::Partitioned; }}}) {

@@ -10,7 +10,7 @@ namespace dovetail::test {
 Plan usual_plan() {
   Plan plan;
   plan.micro_batches = 4;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   plan.recompute = {Recompute::MpGather};
   plan.zero = 1;
   return plan;
@@ -19,7 +19,7 @@ Plan usual_plan() {
 Plan with_its_effect(std::string_view knob) {
   Plan plan = usual_plan();
   if (knob == "scope") plan.forward_degree = plan.backward_degree = 2;
-  if (knob == "virtual_stages") plan.pipeline_schedule = PipelineSchedule::Interleaved;
+  if (knob == "virtual_stages") plan.pipeline_schedule = pipeline_schedule("interleaved");
   if (knob == "gradient_chunk_bytes") plan.grad_sync = GradSync::FixedChunks;
   if (knob == "gradient_slices") plan.grad_sync = GradSync::Partitioned;
   if (knob == "parameter_gather") plan.grad_sync = GradSync::WithDense;

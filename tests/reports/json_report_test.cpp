@@ -113,7 +113,7 @@ TEST_CASE("what does not apply is null") {
 
 TEST_CASE("a plan is written with every knob by the name that files use") {
   Plan plan;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   plan.gradient_slices = {{Window::Dense, 3, 17}};
   const auto json = to_json(plan);
   CHECK(json["pipeline_schedule"] == "1f1b");

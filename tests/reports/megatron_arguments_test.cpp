@@ -322,7 +322,7 @@ std::vector<Plan> plans_of(const Knob& knob) {
         plans.back().graphs = graphs;
       }
       plans.push_back(other);
-      plans.back().pipeline_schedule = PipelineSchedule::Interleaved;
+      plans.back().pipeline_schedule = pipeline_schedule("interleaved");
       plans.back().virtual_stages = 2;
       for (const EnumSet<Recompute> parts :
            {EnumSet<Recompute>{Recompute::Full}, EnumSet<Recompute>{Recompute::Moe, Recompute::SharedExperts},

@@ -251,7 +251,7 @@ Report report_in_stages(int micro_batches) {
   e.workload.batch = micro_batches;
   Plan plan = plan_of(2, 2, GradSync::WithDense, CommStreams::One);
   plan.micro_batches = micro_batches;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   report.results = {predicted(e, "tutel", plan)};
   add_figures(report);
   return report;

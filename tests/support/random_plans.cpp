@@ -45,8 +45,8 @@ class Draw {
 };
 
 // Random cuts of each stage's dense gradients; slices that come before their gradients are refused by validate().
-std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e, int virtual_stages) {
-  const StageLayout layout(e.workload, e.parallelism, virtual_stages);
+std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e, const Plan& plan) {
+  const StageLayout layout = stage_layout(plan, e);
   const std::vector<std::int64_t> all = dense_elements(e, layout);
   std::vector<GradientSlice> slices;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) {
@@ -278,9 +278,10 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (draw.chance(20)) p.shadowed_experts = {draw.between(0, e.model.experts - 1)};
   } else if (knob == "micro_batches") {
     if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
-    if (p.pipeline_schedule == PipelineSchedule::Interleaved) p.micro_batches *= e.parallelism.pp;
-  } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(50)) {
-    p.pipeline_schedule = PipelineSchedule::Interleaved;
+    p.micro_batches *= std::max(1, e.parallelism.pp * entry_of(p.pipeline_schedule).least_per_rank);
+  } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(60)) {
+    p.pipeline_schedule =
+        draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("zb_v"), pipeline_schedule("dualpipe_v")});
   } else if (knob == "pad_messages") {  // it has no say over others
     if (e.workload.message_sizes == MessageSizes::Routed) p.pad_messages = draw.chance(20);
   } else if (knob == "zero") {
@@ -288,7 +289,7 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
   } else if (knob == "parameter_gather") {
     if (p.zero == 1 && draw.chance(50)) p.parameter_gather = ParameterGather::Ahead;
   } else if (knob == "virtual_stages") {
-    if (p.pipeline_schedule == PipelineSchedule::Interleaved || draw.chance(2)) p.virtual_stages = 2;
+    if (entry_of(p.pipeline_schedule).shape != StageShape::One || draw.chance(2)) p.virtual_stages = 2;
   } else {
     return false;
   }
@@ -337,7 +338,7 @@ Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> tabl
       std::visit(DrawByType{draw, p}, knob.type);
   if (p.grad_sync == GradSync::Partitioned && e.parallelism.pp * p.virtual_stages <= e.workload.layers &&
       (p.virtual_stages == 1 || e.parallelism.pipeline_layout.empty()))
-    p.gradient_slices = random_slices(draw, e, p.virtual_stages);
+    p.gradient_slices = random_slices(draw, e, p);
   return p;
 }
 

@@ -70,8 +70,11 @@ void gather_low_ranks(StepContext& c, int layer, SavedAttention& saved) {
         gather_tokens(c, TensorKind::GatheredLowRanks, layer, saved.own_low_ranks, c.volumes(layer).low_rank_width);
 }
 
-Op projection(StepContext& c, int layer, Phase phase, const KernelWork& work) {
+Op projection(StepContext& c, int layer, Phase phase, const Work& work) {
   return c.op(OpKind::Projection, phase, layer, c.streams().compute, work);
+}
+Work projection_backward(const OpWork& work) {
+  return work.projection(Phase::Backward);
 }
 
 Op query_key_norm(StepContext& c, int layer, Phase phase) {
@@ -232,17 +235,18 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(part);
   const TensorId weights = c.weights(layer).dense;
-  Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
+  Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, {});
   o.gradients = attention_gradients_of(c, layer);
   if (!projects_apart(c, layer)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     TensorIds writes{c.dense_gradients(), d.input};
     if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
-    c.add(o, std::array{d_gathered, saved.input, saved.query_key_value, saved.context, saved.softmax, weights}, writes);
+    c.add_backward(
+        o, work, [](const OpWork& w) { return w.attention(Phase::Backward); },
+        std::array{d_gathered, saved.input, saved.query_key_value, saved.context, saved.softmax, weights}, writes);
     return;
   }
   // The first part overwrites the gradients of queries, keys, values and the output's projection; the others add.
-  o.work = without_projections(work.attention_chunk(Phase::Backward), part, Phase::Backward);
   o.gradients.first = o.gradients.last - v.context_width * v.hidden;
   TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.softmax, weights};
   if (part.chunk <= 0)
@@ -251,7 +255,10 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
     reads.push_back(d.query_key_value);
   TensorIds writes{c.dense_gradients(), d.query_key_value};
   if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
-  c.add(o, reads, writes);
+  const auto make = [&](const OpWork& w) {
+    return without_projections(w.attention_chunk(Phase::Backward), part, Phase::Backward);
+  };
+  c.add_backward(o, work, make, reads, writes);
 }
 
 namespace {
@@ -280,9 +287,9 @@ TensorId up_projection_backward(StepContext& c, int layer, const SavedAttention&
     reads.insert(reads.begin() + 1, saved.input);
     writes.push_back(d.input);
   }
-  Op o = projection(c, layer, Phase::Backward, c.work(layer).projection(Phase::Backward));
+  Op o = projection(c, layer, Phase::Backward, {});
   o.gradients = projection_gradients_of(c, layer);
-  c.add(o, reads, writes);
+  c.add_backward(o, c.work(layer), projection_backward, reads, writes);
   if (projects_input(c)) d.input = own_input_sums(c, layer, d.input);
   return c.model_parallel() ? own_sums(c, layer, d_low_ranks, TensorKind::LowRanks, v.low_rank_width) : d_low_ranks;
 }
@@ -297,10 +304,11 @@ void down_projection_backward(StepContext& c, int layer, const SavedAttention& s
   else
     d.input = c.mp_gathers() ? c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden)
                              : c.activation(TensorKind::AttentionInput, layer, v.tokens * v.hidden, /*gradient=*/true);
-  Op o = projection(c, layer, Phase::Backward, c.work(layer).down_projection(Phase::Backward));
+  Op o = projection(c, layer, Phase::Backward, {});
   o.gradients = attention_gradients_of(c, layer);
   o.gradients.last = o.gradients.first + v.low_rank_parameters();
-  c.add(o, reads, std::array{c.dense_gradients(), d.input});
+  const auto make = [](const OpWork& w) { return w.down_projection(Phase::Backward); };
+  c.add_backward(o, c.work(layer), make, reads, std::array{c.dense_gradients(), d.input});
 }
 
 }  // namespace
@@ -316,9 +324,11 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
   if (norms_queries(c, layer)) query_key_norm_backward(c, layer, saved, d.query_key_value);
   if (projects_apart(c, layer)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
-    Op o = projection(c, layer, Phase::Backward, c.work(layer).projection(Phase::Backward));
+    Op o = projection(c, layer, Phase::Backward, {});
     o.gradients = projection_gradients_of(c, layer);
-    c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
+    c.add_backward(o, c.work(layer), projection_backward,
+                   std::array{d.query_key_value, saved.input, c.weights(layer).dense},
+                   std::array{c.dense_gradients(), d.input});
   }
   return own_input_sums(c, layer, d.input);
 }

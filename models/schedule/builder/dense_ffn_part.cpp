@@ -50,14 +50,14 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
   }
   after_gather();
   const TensorId d_input = c.activation(TensorKind::FfnInput, layer, gathered, true);
-  Op ffn = c.op(OpKind::DenseFfn, Phase::Backward, layer, c.streams().compute,
-                work.dense_ffn(Phase::Backward, c.keeps_activated()));
+  Op ffn = c.op(OpKind::DenseFfn, Phase::Backward, layer, c.streams().compute, {});
   ffn.gradients = c.dense_gradients_of(layer);
   ffn.gradients.first += v.attention_parameters;
   ffn.gradients.last -= v.mtp_parameters;
   TensorIds reads{d_partial, saved.input, saved.hidden, c.weights(layer).dense};
   if (saved.activated >= 0) reads.insert(reads.begin() + 3, saved.activated);
-  c.add(ffn, reads, std::array{c.dense_gradients(), d_input});
+  const auto make = [&](const OpWork& w) { return w.dense_ffn(Phase::Backward, c.keeps_activated()); };
+  c.add_backward(ffn, work, make, reads, std::array{c.dense_gradients(), d_input});
   if (!c.model_parallel()) return d_input;
   const TensorId sum = c.activation(TensorKind::FfnSumGradient, layer, v.tokens * v.hidden);
   sum_tokens(c, Phase::Backward, layer, d_input, sum);

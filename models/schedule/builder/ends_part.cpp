@@ -137,7 +137,7 @@ void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
 }
 
 void exchange_embedding_gradients(StepContext& c) {
-  const std::array stages{0, c.stages() - 1};
+  const std::array stages{0, c.layout().last_stage()};
   std::array<TensorId, 2> arriving;
   std::array<OpId, 2> sent;  // before a stage adds to what it sends
   for (std::size_t i = 0; i < stages.size(); ++i) {

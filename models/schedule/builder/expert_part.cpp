@@ -97,8 +97,7 @@ class ExpertPass {
 
   // `needed`: of the forward pass.
   OpId work_backward(int j, TensorId weights, const TensorIds& needed, WorkedGradient& gradient) {
-    const Op o =
-        op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j), keeps_activated()));
+    const Op o = op(OpKind::Expert, c_.streams().compute, j);
     TensorIds reads{unpacked(j), weights};
     if (gradient.has_value) reads.push_back(gradient.tensor);
     gradient.has_value = true;
@@ -109,7 +108,8 @@ class ExpertPass {
     if (c_.plan().scores_at == ScoresAt::Experts)
       writes.push_back(d_scores(j) = gathers(c_) ? c_.row_scores(TensorKind::GatheredScores, o, v_.esp)
                                                  : c_.row_scores(TensorKind::DispatchedScores, o));
-    const OpId worked = c_.add(o, reads, writes);
+    const auto make = [&](const OpWork& w) { return w.expert(Phase::Backward, chunk(j), keeps_activated()); };
+    const OpId worked = c_.add_backward(o, work_, make, reads, writes);
     bring_early(j);
     return worked;
   }

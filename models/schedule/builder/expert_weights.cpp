@@ -15,9 +15,12 @@ Op of_expert(Op op, int expert) {
   return op;
 }
 
+Work shadow_work(const StepContext& c, const OpWork& work, Phase phase) {
+  return work.shadowed_expert(phase, c.keeps_activated());
+}
+
 Op shadow_op(StepContext& c, Phase phase, int layer, int expert) {
-  Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute,
-               c.work(layer).shadowed_expert(phase, c.keeps_activated()));
+  Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute, shadow_work(c, c.work(layer), phase));
   op.rows = {0, c.volumes(layer).capacity};
   return of_expert(op, expert);
 }
@@ -90,8 +93,9 @@ TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs
     gradients.push_back(c.chunked(TensorKind::GatheredWeightGradient, work, c.volumes(layer).worked_parameters()));
     TensorIds reads{d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden};
     if (saved[i].activated >= 0) reads.push_back(saved[i].activated);
-    c.add(work, reads,
-          std::array{gradients.back(), d_inputs[i], c.expert_hidden(work, c.volumes(work.layer).capacity)});
+    c.add_backward(
+        work, c.work(layer), [&](const OpWork& w) { return shadow_work(c, w, Phase::Backward); }, reads,
+        std::array{gradients.back(), d_inputs[i], c.expert_hidden(work, c.volumes(work.layer).capacity)});
   }
   return d_inputs;
 }

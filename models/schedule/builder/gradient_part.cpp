@@ -96,7 +96,7 @@ void GradientPart::reduce_replicated(GroupKind group, RowRange elements) {
 }
 
 void GradientPart::end_pass() {
-  if (!last_pass() || lap_ > 0) return;
+  if (++ended_ < c_.plan().micro_batches * c_.plan().virtual_stages) return;
   c_.enter(c_.stage(), 0);  // what follows belongs to no micro-batch
   const std::span<const int> layers = c_.layers_of_stage();
   if (!experts_in_windows(c_.plan())) std::for_each(layers.rbegin(), layers.rend(), [&](int l) { reduce_experts(l); });

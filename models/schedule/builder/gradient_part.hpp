@@ -15,8 +15,8 @@ class GradientPart {
   // In the last pass of a lap: the all-reduces of the slices in this window, after the gradients that exist by now;
   // beside a layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
-  // After the last pass of all: what is left and, unless the stage exchanges gradients of the embedding with another,
-  // what settle() adds.
+  // Once a pass has made its gradients of weights. After the last pass of all: what is left and, unless the stage
+  // exchanges gradients of the embedding with another, what settle() adds.
   void end_pass();
   bool exchanges_embedding() const;
   // Once the gradients are complete: the update, and with zero 1 the weights that others have updated. If gradients are
@@ -42,6 +42,7 @@ class GradientPart {
   std::size_t next_ = 0;
   std::int64_t reduced_ = 0;  // dense gradients covered by the slices placed so far
   std::vector<int> passes_;   // begun, by lap
+  int ended_ = 0;             // passes of all laps
   std::size_t lap_ = 0;       // of the pass begun last
 };
 

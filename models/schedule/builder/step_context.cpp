@@ -7,6 +7,7 @@
 #include "models/plan/expert_sharding.hpp"
 #include "models/plan/message_sizes.hpp"
 #include "models/question/capacity.hpp"
+#include "models/schedule/halves.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/shards.hpp"
 
@@ -41,13 +42,13 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       experiment_(micro_batch_of_ ? *micro_batch_of_ : experiment),
       plan_(plan),
       groups_(exchange_groups(plan, experiment.parallelism)),
-      layout_(experiment.workload, experiment.parallelism, plan.virtual_stages),
+      layout_(stage_layout(plan, experiment)),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
       weights_(static_cast<std::size_t>(experiment.workload.all_layers())),
       row_counts_(static_cast<std::size_t>(experiment.workload.all_layers() * plan.micro_batches)),
-      ends_(end_volumes(experiment_)) {
+      ends_(end_volumes(experiment_, layout_)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment_, plan, layer));
@@ -200,6 +201,7 @@ Schedule StepContext::finish() {
   Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
   schedule.virtual_stages = plan_.virtual_stages;
+  schedule.stage_shape = dovetail::entry_of(plan_.pipeline_schedule).shape;
   schedule.graphs = plan_.graphs;
   schedule.scores_at = plan_.scores_at;
   schedule.node_ranks = deduplicating_ranks(plan_, experiment_);
@@ -248,12 +250,39 @@ Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, i
 OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after) {
   const auto is_new = [&](TensorId t) { return writer_.tensor(t).recomputed; };
   if (recomputing_ && std::ranges::none_of(reads, is_new)) after = std::max(after, recomputing_after_);
-  return writer_.add_op(op, reads, writes, after);
+  if (!deferred_.is_open() || !deferred_.writes_any(reads)) return writer_.add_op(op, reads, writes, after);
+  deferred_.add({op, {reads.begin(), reads.end()}, {writes.begin(), writes.end()}, after});
+  return {};
 }
 
 OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
                       OpId after) {
   return add(op, std::span(reads.begin(), reads.size()), std::span(writes.begin(), writes.size()), after);
+}
+
+OpId StepContext::add_backward(Op op, const OpWork& work, const std::function<Work(const OpWork&)>& make,
+                               std::span<const TensorId> reads, std::span<const TensorId> writes) {
+  if (!deferred_.is_open()) {
+    op.work = make(work);
+    return add(op, reads, writes);
+  }
+  const auto add_between = [&](TensorKind kind) {
+    const auto value = std::ranges::find_if(reads, [&](TensorId id) { return writer_.tensor(id).kind == kind; });
+    return activation(kind, op.layer, elements_of(*value), /*gradient=*/true, writer_.tensor(*value).chunk);
+  };
+  OpHalves halves = halves_of(writer_.so_far().tensors, op.kind, reads, writes, add_between);
+  op.half = Half::Weights;
+  op.work = make(work.of_half(op.half));
+  deferred_.add({op, std::move(halves.weights.reads), std::move(halves.weights.writes), {}});
+  op.half = Half::Inputs;
+  op.work = make(work.of_half(op.half));
+  op.gradients = {};
+  return add(op, halves.inputs.reads, halves.inputs.writes);
+}
+
+void StepContext::add_weights(int virtual_stage) {
+  for (const DeferredOp& deferred : deferred_.take(virtual_stage, micro_batch_))
+    add(deferred.op, deferred.reads, deferred.writes, deferred.after);
 }
 
 bool StepContext::keeps_activated() const {

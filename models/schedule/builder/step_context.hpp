@@ -2,6 +2,7 @@
 // State that the parts of the builder share: the question, the streams, the persistent tensors, and how an op or a
 // tensor of one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "models/question/experiment.hpp"
 #include "models/question/stage_layout.hpp"
+#include "models/schedule/builder/deferred_ops.hpp"
 #include "models/schedule/end_work.hpp"
 #include "models/schedule/op_work.hpp"
 #include "models/schedule/schedule_writer.hpp"
@@ -99,7 +101,7 @@ class StepContext {
     return has_embedding() ? end_weights_.embedding : end_weights_.second_embedding;
   }
   bool holds_embedding() const { return has_embedding() || (ends_.embedding_twice && has_head()); }
-  bool has_head() const { return ends_.exist() && stage_ + 1 == stages(); }
+  bool has_head() const { return ends_.exist() && stage_ == layout_.last_stage(); }
   bool has_norms() const { return experiment_.workload.whole_layers(); }
   // Whether the backward pass reads the activated rows of experts and feed-forward parts. It computes them again
   // where experts have no gate, whose hidden rows they are, and in steps as the papers count them.
@@ -139,6 +141,13 @@ class StepContext {
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after = {});
   OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
            OpId after = {});
+  // A backward op that adds to gradients of weights; make(work) is its work, or that of a half. Between begin_halves()
+  // and end_halves() its half of the weights, and what reads what that writes, come with add_weights().
+  OpId add_backward(Op op, const OpWork& work, const std::function<Work(const OpWork&)>& make,
+                    std::span<const TensorId> reads, std::span<const TensorId> writes);
+  void begin_halves(int virtual_stage) { deferred_.begin(virtual_stage, micro_batch_); }
+  void end_halves() { deferred_.end(); }
+  void add_weights(int virtual_stage);
   OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
 
   // From now on ops and tensors are recomputed ones, until end_recomputing(). An op that reads nothing recomputed waits
@@ -214,6 +223,7 @@ class StepContext {
   std::vector<RowCountIds> row_counts_;  // by micro-batch and layer
   EndVolumes ends_;
   EndWeightIds end_weights_;
+  DeferredOps deferred_;
   int stage_ = 0, micro_batch_ = 0;
   bool recomputing_ = false;
   OpId recomputing_after_;

@@ -6,7 +6,7 @@
 namespace dovetail::builder {
 
 UnitCopies::UnitCopies(StepContext& c)
-    : c_(c), kept_(static_cast<std::size_t>(2 * c.stages() * c.plan().virtual_stages)) {}
+    : c_(c), kept_(static_cast<std::size_t>(unit_kinds * c.stages() * c.plan().virtual_stages)) {}
 
 UnitCopies::Begin UnitCopies::begin() const {
   const Schedule& s = c_.writer().so_far();
@@ -14,7 +14,7 @@ UnitCopies::Begin UnitCopies::begin() const {
 }
 
 std::size_t UnitCopies::place_of(const Unit& unit) const {
-  return 2 * static_cast<std::size_t>(unit.stage) + (unit.kind == UnitKind::Forward ? 0 : 1);
+  return static_cast<std::size_t>(unit_kinds * unit.stage) + static_cast<std::size_t>(unit.kind);
 }
 
 void UnitCopies::keep(const Unit& unit, Begin first) {

@@ -37,7 +37,7 @@ class UnitCopies {
   void add_op(OpId original);
 
   StepContext& c_;
-  std::vector<int> kept_;        // by stage and pass: the unit, in the order in which they were kept
+  std::vector<int> kept_;        // by stage and kind: the unit, in the order in which they were kept
   std::vector<Original> units_;  // of the example
   std::size_t unit_ = 0;         // that is copied
   int micro_batch_ = 0;          // for which

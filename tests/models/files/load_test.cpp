@@ -258,7 +258,7 @@ TEST_CASE("A plan file gives every knob") {
                   .expert_kernel = ExpertKernel::Grouped,
                   .shared_experts = SharedExperts::Overlapped,
                   .host_sync = true,
-                  .pipeline_schedule = PipelineSchedule::OneForwardOneBackward,
+                  .pipeline_schedule = pipeline_schedule("1f1b"),
                   .virtual_stages = 3,
                   .micro_batches = 4,
                   .recompute = {Recompute::Norms, Recompute::Moe},

@@ -147,6 +147,8 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
   const std::vector<Case> cases{
       {"micro_batches", [](Plan& p, Experiment&) { p.micro_batches = 3; }},
       {"stages", [](Plan& p, Experiment&) { p.virtual_stages = 2; }},
+      {"halves",
+       [](Plan& p, Experiment&) { p.pipeline_schedule = pipeline_schedule("zb_h1"), p.restore = Restore::S4; }},
       {"scores", [](Plan& p, Experiment&) { p.scores_at = ScoresAt::Experts, p.encoding = Encoding::Dense; }},
       {"zero", [](Plan& p, Experiment&) { p.parameter_gather = ParameterGather::Ahead; }},
       {"sharding", [](Plan& p, Experiment&) { p.sharding_repeats = 2; }},

@@ -42,14 +42,14 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
        "of the 4"},
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 do not divide the batch of 1 samples"},
       {[](Plan& p) { p.micro_batches = 0; }, "/plan/micro_batches: 0, expected 1 to 32767"},
-      {[](Plan& p) { p.pipeline_schedule = PipelineSchedule::Interleaved; },
+      {[](Plan& p) { p.pipeline_schedule = pipeline_schedule("interleaved"); },
        "/plan/pipeline_schedule: interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or "
        "more"},
       {[](Plan& p) { p.virtual_stages = 2; },
        "/plan/virtual_stages: 2 contradicts plan.pipeline_schedule gpipe, where each rank has one stage; expected 1, "
        "or "
        "pipeline_schedule interleaved"},
-      {[](Plan& p) { p.pipeline_schedule = PipelineSchedule::Interleaved, p.virtual_stages = 2; },
+      {[](Plan& p) { p.pipeline_schedule = pipeline_schedule("interleaved"), p.virtual_stages = 2; },
        "/plan/pipeline_schedule: interleaved needs a pipeline; expected parallelism.pp of 2 or more"},
       {[](Plan& p) { p.gradient_chunk_bytes = 3; }, "/plan/gradient_chunk_bytes: 3, expected at least one element"},
       {[](Plan& p) { p.scope = Scope::Moe, p.split = Split::Peers, p.dispatch_wire = Wire::Fp8; },
@@ -154,7 +154,7 @@ TEST_CASE("interleaved stages: micro-batches divide over the stages, and stages 
   e.parallelism.dp = e.parallelism.ep = 4;
   e.workload.batch = 12;
   Plan p;
-  p.pipeline_schedule = PipelineSchedule::Interleaved;
+  p.pipeline_schedule = pipeline_schedule("interleaved");
   p.virtual_stages = 2;
   p.micro_batches = 3;
   CHECK_THROWS_WITH(validate(p, e), Contains("/plan/micro_batches: 3 do not divide over the 2 pipeline stages, which "
@@ -186,7 +186,7 @@ TEST_CASE("slices of interleaved stages follow the backward pass through the lay
   e.workload.batch = 2;
   const std::int64_t n = layer_volumes(e).dense_parameters;
   p.grad_sync = GradSync::Partitioned;
-  p.pipeline_schedule = PipelineSchedule::Interleaved;
+  p.pipeline_schedule = pipeline_schedule("interleaved");
   p.virtual_stages = p.micro_batches = 2;
   p.gradient_slices = {{Window::Moe, 1, n}, {Window::Tail, 1, n}, {Window::Dense, 0, n}, {Window::Tail, 0, n}};
   CHECK_NOTHROW(validate(p, e));

@@ -73,6 +73,15 @@ TEST_CASE("virtual stages: chunk c of stage r is virtual stage c p + r") {
   for (int layer : {3, 4, 5, 8, 9}) CHECK(layout.stage_of(layer) == 1);
 }
 
+TEST_CASE("down and back up: stage r has virtual stages r and 2 p - 1 - r") {
+  const StageLayout layout(6, {.pp = 3}, 2, 0, StageShape::V);  // a layer each
+  CHECK(layers_of(layout, 0) == std::vector{0, 5});
+  CHECK(layers_of(layout, 1) == std::vector{1, 4});
+  CHECK(layers_of(layout, 2) == std::vector{2, 3});
+  CHECK(layout.last_stage() == 0);
+  CHECK(StageLayout(6, {.pp = 3}, 2).last_stage() == 2);
+}
+
 TEST_CASE("a layout string gives each virtual stage its layers") {
   const StageLayout layout(5, {.pp = 2, .pipeline_layout = "Et|ttt|t|L"}, 2);
   CHECK(layers_of(layout, 0) == std::vector{0, 4});

@@ -61,7 +61,7 @@ TEST_CASE("With free communication ranks of p equal stages wait (p - 1) / (m + p
   for (const int micro_batches : {4, 8}) {
     Plan plan;
     plan.micro_batches = micro_batches;
-    plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    plan.pipeline_schedule = pipeline_schedule("1f1b");
     const PricedSchedule priced = price_plan(e, plan);
     const Metrics m = metrics(*priced.schedule, AnalyticBackend().run(priced));
     // The optimizer's update, which nobody waits in, makes the step longer: within 2 %.
@@ -77,7 +77,7 @@ TEST_CASE("Memory by kind adds up to the peak of each stage") {
   e.workload.extent = Extent::Model;
   Plan plan;
   plan.micro_batches = 4;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   const PricedSchedule priced = price_plan(e, plan);
   const Timeline timeline = AnalyticBackend().run(priced);
   const auto kinds = memory_by_kind(*priced.schedule, timeline);

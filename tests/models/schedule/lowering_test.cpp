@@ -273,17 +273,33 @@ TEST_CASE("a stage sends the sum of what the op reads") {
   CHECK(lowered(one, 1) == "receive 3[0, 6) from 1");
   CHECK(lowered(one, 5).empty());
   one.op.phase = Phase::Forward;
+  one.writes.front().rank_class = 2;
   CHECK(lowered(one, 1).empty());
   CHECK(lowered(one, 5) == "receive 3[0, 6) from 1");
   one.writes = {of_elements(5)};
   CHECK_THROWS_AS(lowered(one, 3), InternalError);
-  const OneOp receive{op_of(OpKind::StageReceive, Phase::Backward, Collective::None, GroupKind::Pp),
-                      {arriving},
-                      {arriving},
-                      one.groups,
-                      {},
-                      1};
-  CHECK(lowered(receive, 2) == "receive 1[0, 6) from 2");
+}
+
+TEST_CASE("a stage receives from the one whose message it waits for, wherever that lies") {
+  ScheduleWriter writer(2);
+  std::vector<StreamId> streams;
+  for (int stage = 0; stage < 3; ++stage) streams.push_back(writer.add_stream(StreamKind::Communication, stage));
+  Op send = op_of(OpKind::StageSend, Phase::Forward, Collective::Send, GroupKind::Pp);
+  Op receive = op_of(OpKind::StageReceive, Phase::Forward, Collective::None, GroupKind::Pp);
+  send.stream = streams[2];  // on the way back up
+  receive.stream = streams[1];
+  Tensor sent = of_elements(6), arriving = of_elements(6);
+  sent.rank_class = 2;
+  arriving.rank_class = 1;
+  const TensorId from = writer.add_tensor(sent), to = writer.add_tensor(arriving);
+  writer.add_op(send, {&from, 1}, {&to, 1});
+  const OpId received = writer.add_op(receive, {&to, 1}, {&to, 1});
+  Schedule s = writer.finish(2);
+  s.groups = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 3, .edp = 1};
+  CHECK(s.ends_of(s.ops[received]).sender == 2);
+  CHECK(text(lower(s, s.ops[received], 2)) == "receive 1[0, 6) from 2");
+  const OneOp alone{receive, {arriving}, {arriving}, s.groups, {}, 1};
+  CHECK_THROWS_WITH(lowered(alone, 2), "stage_receive[0] receives what nobody sends");
 }
 
 namespace {

@@ -112,7 +112,7 @@ TEST_CASE("On several stages the last one has the embedding too, and both exchan
   const int zero = GENERATE(0, 1);
   Plan plan;
   plan.micro_batches = 2;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   plan.zero = zero;
   Experiment e = predicting(2, 2);
   e.workload.batch = 2;
@@ -175,7 +175,7 @@ TEST_CASE("Steps with multi-token prediction take longer in every schedule, and 
   plan.micro_batches = 4;
   plan.scope = Scope::Moe;
   plan.forward_degree = 2;
-  plan.pipeline_schedule = PipelineSchedule::Interleaved;
+  plan.pipeline_schedule = pipeline_schedule("interleaved");
   plan.virtual_stages = 2;
   plan.recompute =
       GENERATE(EnumSet<Recompute>{}, EnumSet{Recompute::Full}, EnumSet{Recompute::Norms, Recompute::MpGather});

@@ -63,19 +63,30 @@ std::vector<TensorId> list(const Ids& ids) {
 
 using Accesses = std::set<std::string>;
 
-std::string access(OpKind op, Phase phase, std::string_view verb, const Tensor& tensor) {
-  return fmt::format("{} {} {} {}{}", name_in(phase_names, phase), entry_of(op).name, verb, tensor.gradient ? "d_" : "",
-                     entry_of(tensor.kind).name);
+// An op of a kind in a pass.
+struct Doing {
+  OpKind op;
+  Phase phase;
+  Half half;
+  explicit Doing(const Op& of) : op(of.kind), phase(of.phase), half(of.half) {}
+  Doing(OpKind kind, Phase pass, Half which) : op(kind), phase(pass), half(which) {}
+};
+
+std::string access(const Doing& doing, std::string_view verb, const Tensor& tensor) {
+  return fmt::format("{}{} {} {} {}{}", name_in(phase_names, doing.phase),
+                     doing.half == Half::Both ? "" : fmt::format(" {} half", name_in(half_names, doing.half)),
+                     entry_of(doing.op).name, verb, tensor.gradient ? "d_" : "", entry_of(tensor.kind).name);
 }
 
-void add_accesses(OpKind op, Phase phase, std::string_view verb, const Operands& operands, Accesses& to) {
-  for (const Operand& operand : operands)
+void add_accesses(const Doing& doing, std::string_view verb, const std::vector<const Operand*>& operands,
+                  Accesses& to) {
+  for (const Operand* operand : operands)
     for (const TensorEntry& t : tensor_table)
       for (const bool gradient : {false, true}) {
         Tensor tensor;
         tensor.kind = t.kind;
         tensor.gradient = gradient;
-        if (operand.role.covers(tensor)) to.insert(access(op, phase, verb, tensor));
+        if (operand->role.covers(tensor)) to.insert(access(doing, verb, tensor));
       }
 }
 
@@ -85,6 +96,10 @@ std::string text_of(const Operands& operands) {
     std::string one = to_string(each.role);
     if (each.count == Count::Some || each.count == Count::Any) one += " …";
     if (each.count == Count::Optional || each.count == Count::Any) one = "[" + one + "]";
+    if (each.share == Share::Inputs) one += " *i*";
+    if (each.share == Share::Weights) one += " *w*";
+    if (each.share == Share::Between) one += " *between*";
+    if (each.share == Share::BetweenAndWhole) one += " *between, too*";
     if (!each.note.empty()) one += fmt::format(" ({})", each.note);
     text += (text.empty() ? "" : "; ") + one;
   }
@@ -96,7 +111,11 @@ std::string tables() {
   for (const TensorEntry& t : tensor_table)
     text += fmt::format("| {} | {} | {}{} |\n", t.name, t.shape.empty() ? "below" : t.shape, t.holds,
                         t.wide ? "; at least fp32" : "");
-  text += "\nOne or more of an operand: `x …`. It may be missing: `[x]`, `[x …]`.\n\n";
+  text +=
+      "\nOne or more of an operand: `x …`. It may be missing: `[x]`, `[x …]`. Where an op has halves, *i* marks what "
+      "the "
+      "half of the inputs alone reads or writes, and *w* the same of the half of the weights; what stands *between* is "
+      "written by the first and read by the second, and the whole op has it only where *too* is added.\n\n";
   text += "| op | pass | reads | writes |\n|---|---|---|---|\n";
   for (const OpEntry& op : op_table)
     for (const Signature& each : op.signatures)
@@ -134,17 +153,20 @@ TEST_CASE("Letters, colours and names of ops differ") {
 TEST_CASE("The operands of every op of random plans fit the table, and all that the table allows occurs") {
   Accesses seen, allowed;
   for (const OpEntry& entry : op_table)
-    for (const Signature& signature : entry.signatures) {
-      add_accesses(entry.kind, signature.phase, "reads", signature.reads, allowed);
-      add_accesses(entry.kind, signature.phase, "writes", signature.writes, allowed);
-    }
+    for (const Signature& signature : entry.signatures)
+      for (const auto& [name, half] : half_names) {
+        if (half != Half::Both && !signature.has_halves()) continue;
+        const Doing doing(entry.kind, signature.phase, half);
+        add_accesses(doing, "reads", read_by(half, signature), allowed);
+        add_accesses(doing, "writes", written_by(half, signature), allowed);
+      }
   Random random(31);
-  for (int plans = 0; plans < 500 || (seen != allowed && plans < 10'000); ++plans) {
+  for (int plans = 0; plans < 500 || (seen != allowed && plans < 40'000); ++plans) {
     const Schedule s = random_schedule(random);
     for (const Op& op : s.ops) {
       REQUIRE(operand_fault(s, op).value_or("") == "");
-      for (TensorId id : s.reads_of(op)) seen.insert(access(op.kind, op.phase, "reads", tensor(s, id)));
-      for (TensorId id : s.writes_of(op)) seen.insert(access(op.kind, op.phase, "writes", tensor(s, id)));
+      for (TensorId id : s.reads_of(op)) seen.insert(access(Doing(op), "reads", tensor(s, id)));
+      for (TensorId id : s.writes_of(op)) seen.insert(access(Doing(op), "writes", tensor(s, id)));
     }
   }
   CHECK(seen == allowed);

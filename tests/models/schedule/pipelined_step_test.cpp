@@ -14,8 +14,8 @@ using namespace dovetail;
 
 namespace {
 
-constexpr auto gpipe = PipelineSchedule::Gpipe, one_f_one_b = PipelineSchedule::OneForwardOneBackward,
-               interleaved = PipelineSchedule::Interleaved;
+constexpr auto gpipe = pipeline_schedule("gpipe"), one_f_one_b = pipeline_schedule("1f1b"),
+               interleaved = pipeline_schedule("interleaved");
 
 // Four ranks as stages of one rank, every collective and transfer free.
 Experiment free_transfers(int stages, int micro_batches, int layers) {

@@ -185,7 +185,7 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     e.workload.batch = 4;
     Plan sequential;
     sequential.micro_batches = p.micro_batches = 1 << pick(0, 2);
-    if (pick(0, 1) == 0) p.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    if (pick(0, 1) == 0) p.pipeline_schedule = pipeline_schedule("1f1b");
     if (e.workload.layers > 1 && pick(0, 1) == 0)
       e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
     if (pick(0, 1) == 0)
@@ -225,7 +225,7 @@ TEST_CASE("fixed chunks are reduced once their gradients exist, in the last micr
   e.workload.batch = 2;
   Plan p = chunked(1, 1);
   p.micro_batches = 2;
-  p.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  p.pipeline_schedule = pipeline_schedule("1f1b");
   p.grad_sync = GradSync::FixedChunks;
   p.gradient_chunk_bytes = 200 * 4;  // a layer has 4 M^2 = 256 dense gradients
   const std::string communication = program(build_schedule(e, p), StreamKind::Communication);

@@ -99,7 +99,7 @@ TEST_CASE("Tied embeddings at both ends of a pipeline exchange their gradients o
   e.workload.batch = 2;
   Plan plan;
   plan.micro_batches = 2;
-  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
   const Schedule s = build_step(e, plan);
   validate(s);
   const auto of_embedding = [&](const Op& op) { return s.tensors[s.writes_of(op).front()].kind; };

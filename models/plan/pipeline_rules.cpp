@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/plan/pipeline_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "models/base/names.hpp"
+#include "models/plan/refuse.hpp"
+#include "models/question/pipeline_layout.hpp"
+
+namespace dovetail {
+namespace {
+
+std::string_view schedule_name(const Plan& p) {
+  return entry_of(p.pipeline_schedule).name;
+}
+
+// Programs with several stages on a rank.
+void require_virtual_stages(const Plan& p, int stages) {
+  const NamedProgram& program = entry_of(p.pipeline_schedule);
+  const bool laps = program.shape == StageShape::Laps;
+  if (p.virtual_stages == 1 || (!laps && p.virtual_stages != 2))
+    refuse("pipeline_schedule", fmt::format("{} needs several stages on each rank; expected plan.virtual_stages of {}",
+                                            program.name, laps ? "2 or more" : "2"));
+  if (stages == 1)
+    refuse("pipeline_schedule", fmt::format("{} needs a pipeline; expected parallelism.pp of 2 or more", program.name));
+  // Micro-batches go through a rank's stages in groups of as many as the pipeline has ranks.
+  if (laps && p.micro_batches % stages != 0)
+    refuse("micro_batches", fmt::format("{} do not divide over the {} pipeline stages, which plan.pipeline_schedule "
+                                        "{} needs; expected a multiple of {}",
+                                        p.micro_batches, stages, program.name, stages));
+  if (p.micro_batches < program.least_per_rank * stages)
+    refuse("micro_batches", fmt::format("{} are too few for plan.pipeline_schedule {}; expected {} or more",
+                                        p.micro_batches, program.name, program.least_per_rank * stages));
+}
+
+}  // namespace
+
+void require_halves(const Plan& p, const Experiment& e) {
+  if (!entry_of(p.pipeline_schedule).halves || e.workload.phases != Phases::Training) return;
+  const auto refuse_with = [&](std::string_view what, std::string_view expected) {
+    refuse("pipeline_schedule", fmt::format("{} is not built yet with {}, because it makes the gradients of weights "
+                                            "later than those of inputs; expected {}",
+                                            schedule_name(p), what, expected));
+  };
+  if (e.parallelism.pp == 1)
+    refuse("pipeline_schedule",
+           fmt::format("{} needs a pipeline; expected parallelism.pp of 2 or more", schedule_name(p)));
+  if (p.restore != Restore::Keep)
+    refuse_with(fmt::format("plan.restore {}", name_in(restore_names, p.restore)), "restore keep");
+  if (p.buffers != Buffers::PerChunk)
+    refuse_with(fmt::format("plan.buffers {}", name_in(buffers_names, p.buffers)), "buffers per_chunk");
+  if (e.model.expert_profile.given()) refuse_with("model.expert_profile", "experts by their sizes");
+  if (e.extensions.expert != nullptr)
+    refuse_with(fmt::format("the expert \"{}\"", e.extensions.names()), "the model's own experts");
+}
+
+void require_stages(const Plan& p, const Experiment& e) {
+  const int pp = e.parallelism.pp;
+  if (entry_of(p.pipeline_schedule).shape != StageShape::One)
+    require_virtual_stages(p, pp);
+  else if (p.virtual_stages > 1)
+    refuse("virtual_stages", fmt::format("{} contradicts plan.pipeline_schedule {}, where each rank has one stage; "
+                                         "expected 1, or pipeline_schedule interleaved",
+                                         p.virtual_stages, schedule_name(p)));
+  const std::string& layout = e.parallelism.pipeline_layout;
+  const std::int64_t stages = std::int64_t{pp} * p.virtual_stages;
+  if (layout.empty()) {
+    if (stages > e.workload.layers)
+      refuse("virtual_stages", fmt::format("{} on each of {} pipeline stages are more than the {} layers",
+                                           p.virtual_stages, pp, e.workload.layers));
+    return;
+  }
+  if (const auto laid_out = std::ssize(parse_pipeline_layout(layout)); laid_out != stages)
+    refuse("virtual_stages",
+           fmt::format("{} on each of {} pipeline stages are {} stages, but parallelism.pipeline_layout has {}; "
+                       "expected {}",
+                       p.virtual_stages, pp, stages, laid_out, laid_out / pp));
+}
+
+}  // namespace dovetail

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of plan_rules.hpp: how micro-batches go through pipeline stages.
+#pragma once
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+
+namespace dovetail {
+
+void require_stages(const Plan& plan, const Experiment& experiment);
+
+// The half of a backward op that comes later reads what must still be there then, and modules that are known as a whole
+// have no halves.
+void require_halves(const Plan& plan, const Experiment& experiment);
+
+}  // namespace dovetail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs of pipelines that have names. program_table.cpp has the order of each rank.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "models/base/names.hpp"
+#include "models/question/stage_layout.hpp"
+
+namespace dovetail {
+
+// The place of a program in the table below.
+enum class PipelineSchedule : std::uint8_t {};
+
+struct NamedProgram {
+  std::string_view name;
+  StageShape shape;
+  bool halves;            // backward passes are in halves
+  bool last_first;        // backward passes come in the reverse order of micro-batches
+  int least_per_rank;     // micro-batches
+  std::string_view help;  // one sentence
+};
+
+inline constexpr auto named_programs = std::to_array<NamedProgram>(
+    {{"gpipe", StageShape::One, false, true, 0, "All run forward; then they run backward in reverse."},
+     {"1f1b", StageShape::One, false, false, 0, "One forward and one backward pass take turns."},
+     {"interleaved", StageShape::Laps, false, false, 1,
+      "One forward and one backward pass take turns, on ranks that have several stages each (Megatron-LM's interleaved "
+      "1F1B)."},
+     {"zb_h1", StageShape::One, true, false, 0,
+      "As 1f1b, but the gradients of weights wait until the pipeline drains, and fill it (Qi et al. 2023)."},
+     {"zb_h2", StageShape::One, true, false, 0,
+      "As zb_h1, with twice as many forward passes ahead, which takes about twice the memory (Qi et al. 2023)."},
+     {"zb_v", StageShape::V, true, false, 0,
+      "Each rank has two stages, on the way down and on the way back up, and gradients of weights fill the pipeline "
+      "(Qi "
+      "et al. 2024)."},
+     {"dualpipe_v", StageShape::V, true, false, 2,
+      "Stages lie as in zb_v, and a forward pass of one is followed by a backward pass of the other (the order of "
+      "DualPipe's V, DeepSeek-AI 2025; scope batch, in which the two overlap, is not built yet)."}});
+
+constexpr const NamedProgram& entry_of(PipelineSchedule schedule) {
+  return named_programs.at(static_cast<std::size_t>(schedule));
+}
+// A name that is not in the table does not compile.
+consteval PipelineSchedule pipeline_schedule(std::string_view name) {
+  const auto* const entry = std::ranges::find(named_programs, name, &NamedProgram::name);
+  if (entry == named_programs.end()) throw InternalError("no program has this name");
+  return static_cast<PipelineSchedule>(entry - named_programs.begin());
+}
+
+inline constexpr auto pipeline_schedule_names = [] {
+  Names<PipelineSchedule, named_programs.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = {named_programs[i].name, static_cast<PipelineSchedule>(i)};
+  return names;
+}();
+
+}  // namespace dovetail
