@@ -158,8 +158,7 @@ TEST_CASE("Micro-batches and pipeline stages compute what the reference does") {
 TEST_CASE("Virtual stages and uneven layouts compute what the reference does") {
   SmallExperiment s;
   s.layers = 7;
-  s.batch = 4;
-  s.sequence = 4;
+  s.batch = s.sequence = 4;
   s.pp = 2;
   s.dp = s.mp = s.ep = s.esp = GENERATE(1, 2);
   Plan plan = moe_plan(2, 1, CommStreams::InterIntra);
