@@ -17,11 +17,12 @@ struct Pipeline {
 void set_pipeline(Plan& plan, Pipeline pipeline);
 Pipeline pipeline_of(const Plan& plan);
 
-// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, or by the schedules that the system has (by
-// interleaved where the base has virtual stages; with up to eight of them where the system names it), few
-// micro-batches first: those that the experiment allows and the task does not fix otherwise. One micro-batch comes
-// once, as in the base. If the base has several that the task does not fix, they belong to the system, and there is
-// only the base's own way.
+// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, or by the schedules that the system has, few
+// micro-batches first: those that the experiment allows and the task does not fix otherwise. Trainings on several
+// stages may also have zb_h1 and zb_h2 where whole plans are searched. A base with virtual stages keeps these, in its
+// own V or interleaved, and a system that names interleaved tries it with up to 16 of them. One micro-batch comes once,
+// as in the base. If the base has several that the task does not fix, they belong to the system, and there is only the
+// base's own way.
 std::vector<Pipeline> pipelines(const PlanningTask& task);
 
 }  // namespace dovetail::planners
