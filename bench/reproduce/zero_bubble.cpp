@@ -44,7 +44,7 @@ double pipeline_cost(const Program& program, const StageTimes& times) {
   const double share = static_cast<double>(program.ranks.size()) / stages;
   std::map<Pass, double> ends;
   std::vector<double> begin(program.ranks.size(), -1), free(program.ranks.size());
-  for (const Unit& u : in_order(program)) {
+  for (const Unit& u : units_of(in_order(program))) {
     const bool forward = u.kind == UnitKind::Forward;
     const auto rank = [&](int stage) {
       return static_cast<std::size_t>(program.rank_of[static_cast<std::size_t>(stage)]);

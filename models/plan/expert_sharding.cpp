@@ -95,9 +95,9 @@ void require_peers(const Plan& plan, const Experiment& e) {
   require_one("backward_degree", plan.backward_degree);
   for (int degree : plan.backward_degrees) require_one("backward_degrees", degree);
   const int peers = exchange_groups(plan, e.parallelism).ep;
-  if (plan.scope == Scope::Layer && peers > plan.peer_group)
-    refuse("split", fmt::format("peers: {} ranks in groups of {} contradict plan.scope layer, which overlaps nothing",
-                                peers, plan.peer_group));
+  if ((plan.scope == Scope::Layer || plan.scope == Scope::Batch) && peers > plan.peer_group)
+    refuse("split", fmt::format("peers: {} ranks in groups of {} contradict plan.scope {}, which overlaps no chunks",
+                                peers, plan.peer_group, name_in(scope_names, plan.scope)));
   if (plan.all_to_all != AllToAll::Linear)
     refuse("all_to_all", fmt::format("{} contradicts plan.split peers, which exchanges point to point; expected linear",
                                      name_in(all_to_all_names, plan.all_to_all)));

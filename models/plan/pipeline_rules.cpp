@@ -39,13 +39,21 @@ void require_virtual_stages(const Plan& p, int stages) {
 }  // namespace
 
 void require_halves(const Plan& p, const Experiment& e) {
-  if (!entry_of(p.pipeline_schedule).halves || e.workload.phases != Phases::Training) return;
+  const bool halves = entry_of(p.pipeline_schedule).halves, delayed = p.delay_weight_gradient != DelayedWeights::None;
+  if (halves && delayed && !entry_of(p.pipeline_schedule).pairs)
+    refuse("delay_weight_gradient",
+           fmt::format("{} contradicts plan.pipeline_schedule {}, which makes gradients of "
+                       "weights in passes of their own; expected none",
+                       name_in(delayed_weights_names, p.delay_weight_gradient), schedule_name(p)));
+  if ((!halves && !delayed) || e.workload.phases != Phases::Training) return;
+  const std::string_view knob = halves ? "pipeline_schedule" : "delay_weight_gradient";
+  const std::string_view value = halves ? schedule_name(p) : name_in(delayed_weights_names, p.delay_weight_gradient);
   const auto refuse_with = [&](std::string_view what, std::string_view expected) {
-    refuse("pipeline_schedule", fmt::format("{} is not built yet with {}, because it makes the gradients of weights "
-                                            "later than those of inputs; expected {}",
-                                            schedule_name(p), what, expected));
+    refuse(knob, fmt::format("{} is not built yet with {}, because it makes the gradients of weights later than those "
+                             "of inputs; expected {}",
+                             value, what, expected));
   };
-  if (e.parallelism.pp == 1)
+  if (halves && e.parallelism.pp == 1)
     refuse("pipeline_schedule",
            fmt::format("{} needs a pipeline; expected parallelism.pp of 2 or more", schedule_name(p)));
   if (p.restore != Restore::Keep)
@@ -55,6 +63,34 @@ void require_halves(const Plan& p, const Experiment& e) {
   if (e.model.expert_profile.given()) refuse_with("model.expert_profile", "experts by their sizes");
   if (e.extensions.expert != nullptr)
     refuse_with(fmt::format("the expert \"{}\"", e.extensions.names()), "the model's own experts");
+}
+
+void require_pairs(const Plan& p, const Experiment& e) {
+  if (p.scope != Scope::Batch) {
+    if (p.pair_order != PairOrder::Alternate)
+      refuse("pair_order", fmt::format("{} is of pairs of micro-batches, which plan.scope {} does not have; expected "
+                                       "alternate, or scope batch",
+                                       name_in(pair_order_names, p.pair_order), name_in(scope_names, p.scope)));
+    return;
+  }
+  const auto refuse_batch = [](std::string_view why) { refuse("scope", fmt::format("batch {}", why)); };
+  if (e.workload.phases != Phases::Training)
+    refuse_batch("overlaps a forward pass with a backward pass, which workload.phases forward_only does not have");
+  if (!entry_of(p.pipeline_schedule).pairs)
+    refuse_batch(
+        fmt::format("needs a plan.pipeline_schedule in which a forward and a backward pass take turns, which "
+                    "{} does not have; expected 1f1b, interleaved or dualpipe_v",
+                    schedule_name(p)));
+  if (p.micro_batches < 2) refuse_batch("needs two micro-batches; expected plan.micro_batches of 2 or more");
+  if (e.model.dense() || e.parallelism.ep == 1)
+    refuse_batch(
+        fmt::format("overlaps the exchanges of experts, which there are none of with {}; expected ep of 2 or "
+                    "more",
+                    e.model.dense() ? "a dense model" : "parallelism.ep 1"));
+  if (p.host_sync)
+    refuse("host_sync",
+           "true contradicts plan.scope batch, since a host that waits for one micro-batch holds up the "
+           "other; expected false");
 }
 
 void require_stages(const Plan& p, const Experiment& e) {

@@ -12,4 +12,7 @@ void require_stages(const Plan& plan, const Experiment& experiment);
 // have no halves.
 void require_halves(const Plan& plan, const Experiment& experiment);
 
+// Scope batch needs two micro-batches that overlap, and something that overlaps.
+void require_pairs(const Plan& plan, const Experiment& experiment);
+
 }  // namespace dovetail

@@ -24,6 +24,19 @@ enum class Scope { Layer, Moe, Block, Batch };
 inline constexpr Names<Scope, 4> scope_names{
     {{"layer", Scope::Layer}, {"moe", Scope::Moe}, {"block", Scope::Block}, {"batch", Scope::Batch}}};
 
+// The order in which a pair of micro-batches has the attention (F, backward: B) and the experts of a layer.
+enum class PairOrder { Alternate, AttentionEarly, ExpertsFirst };
+inline constexpr Names<PairOrder, 3> pair_order_names{{{"alternate", PairOrder::Alternate},
+                                                       {"attention_early", PairOrder::AttentionEarly},
+                                                       {"experts_first", PairOrder::ExpertsFirst}}};
+
+// Gradients of weights that are made later than those of inputs.
+enum class DelayedWeights { None, Expert, All, Fill };
+inline constexpr Names<DelayedWeights, 4> delayed_weights_names{{{"none", DelayedWeights::None},
+                                                                 {"expert", DelayedWeights::Expert},
+                                                                 {"all", DelayedWeights::All},
+                                                                 {"fill", DelayedWeights::Fill}}};
+
 enum class Split { Capacity, Peers };
 inline constexpr Names<Split, 2> split_names{{{"capacity", Split::Capacity}, {"peers", Split::Peers}}};
 
@@ -148,7 +161,8 @@ struct Plan {
   int backward_degree = 1;
   std::vector<int> backward_degrees;
   Scope scope = Scope::Layer;
-  bool delay_weight_gradient = false;
+  PairOrder pair_order = PairOrder::Alternate;
+  DelayedWeights delay_weight_gradient = DelayedWeights::None;
   Split split = Split::Capacity;
   int peer_group = 4;
   Order order = Order::DispatchFirst;
@@ -187,6 +201,7 @@ struct Plan {
   int backward_degree_of(int layer) const {
     return backward_degrees.empty() ? backward_degree : backward_degrees[static_cast<std::size_t>(layer)];
   }
+  Turns turns() const { return scope == Scope::Batch ? Turns::Paired : Turns::Apart; }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -43,8 +43,13 @@ void require_degree(std::string_view knob, int degree, const RuledPlan& r) {
     refuse(knob, fmt::format("{} chunks, but {} has no experts", degree, r.experiment.model.name));
   if (degree > std::max<std::int64_t>(1, capacity))
     refuse(knob, fmt::format("{} chunks, but an expert takes only {} rows of each rank", degree, capacity));
-  if (r.plan.scope == Scope::Layer && degree > 1)
+  if (degree == 1) return;
+  if (r.plan.scope == Scope::Layer)
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
+  if (r.plan.scope == Scope::Batch)
+    refuse(knob, fmt::format("{} is not built yet with plan.scope batch, which overlaps whole parts of layers; "
+                             "expected 1",
+                             degree));
 }
 
 void require_degrees(const RuledPlan& r) {
@@ -365,10 +370,16 @@ constexpr std::array rules{
         "for each of the pp ranks. Other schedules have one stage on each rank. There are no more stages than layers, "
         "and as many as parallelism.pipeline_layout has.",
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
-    PlanRule{"halves", "pipeline_schedule restore buffers",
-             "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more, "
-             "restore keep, buffers per_chunk and experts that are known by their sizes.",
+    PlanRule{"halves", "pipeline_schedule delay_weight_gradient restore buffers",
+             "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more; "
+             "they and delay_weight_gradient go with restore keep, buffers per_chunk and experts that are known by "
+             "their sizes.",
              [](const RuledPlan& r) { require_halves(r.plan, r.experiment); }},
+    PlanRule{
+        "pairs", "scope pair_order host_sync",
+        "With scope batch trainings of 2 or more micro-batches run 1f1b, interleaved or dualpipe_v with ep above 1 "
+        "and without host_sync; pair_order goes with it alone.",
+        [](const RuledPlan& r) { require_pairs(r.plan, r.experiment); }},
     PlanRule{
         "scores", "scores_at",
         "Experts apply scores with sparse encoding and combine_wire same, without shadowed experts and where the ranks "
@@ -382,6 +393,13 @@ constexpr std::array rules{
         "shadowing", "shadowed_experts",
         "Shadowed experts are experts of the model in ascending order, not all of them, with ep above 1 and esp 1.",
         [](const RuledPlan& r) { require_shadowed(r.plan, r.micro_batch); }},
+    PlanRule{"shared_experts", "shared_experts", "Shared experts run beside exchanges in models that have them.",
+             [](const RuledPlan& r) {
+               if (r.plan.shared_experts == SharedExperts::Overlapped && r.experiment.model.shared_experts.count == 0)
+                 refuse("shared_experts", fmt::format("overlapped needs shared experts, which {} has not; expected "
+                                                      "serial",
+                                                      r.experiment.model.name));
+             }},
     PlanRule{
         "peers", "peer_group forward_degree backward_degree backward_degrees split all_to_all",
         "With split peers the degrees stay 1, the all-to-all is linear, and several groups need a scope above layer.",
@@ -413,7 +431,8 @@ constexpr std::array rules{
     PlanRule{"slots", "encoding", "The gate soft_moe needs encoding dense, whose weights must be countable.",
              require_slots},
     PlanRule{"degrees", "forward_degree backward_degree backward_degrees",
-             "Degrees are from 1 to the rows that an expert takes of each rank, and stay 1 with scope layer.",
+             "Degrees are from 1 to the rows that an expert takes of each rank, and stay 1 with the scopes layer and "
+             "batch.",
              require_degrees},
     PlanRule{
         "block", "scope split forward_degree backward_degree backward_degrees",

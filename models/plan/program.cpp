@@ -140,10 +140,10 @@ void validate(const Program& program) {
   in_order(program);
 }
 
-std::vector<Unit> in_order(const Program& program) {
+std::vector<Slot> in_order(const Program& program) {
   std::size_t all = 0;
   for (const std::vector<Slot>& slots : program.ranks) all += slots.size();
-  std::vector<Unit> order;
+  std::vector<Slot> order;
   DonePasses done(program);
   std::vector<std::size_t> next(program.ranks.size());
   for (std::size_t taken = 0, before = 0; taken < all; before = taken) {
@@ -152,8 +152,9 @@ std::vector<Unit> in_order(const Program& program) {
       const Slot& slot = program.ranks[rank][next[rank]];
       if (!done.may_begin(slot.unit) || (slot.beside && !done.may_begin(*slot.beside))) continue;
       ++next[rank], ++taken;
-      done.add(order.emplace_back(slot.unit));
-      if (slot.beside) done.add(order.emplace_back(*slot.beside));
+      order.push_back(slot);
+      done.add(slot.unit);
+      if (slot.beside) done.add(*slot.beside);
     }
     if (taken > before) continue;
     const auto stuck = static_cast<std::size_t>(
@@ -166,6 +167,15 @@ std::vector<Unit> in_order(const Program& program) {
         fmt::format("rank {} waits for ever to begin {}", stuck, text(program.ranks[stuck][next[stuck]].unit)));
   }
   return order;
+}
+
+std::vector<Unit> units_of(const std::vector<Slot>& slots) {
+  std::vector<Unit> units;
+  for (const Slot& slot : slots) {
+    units.push_back(slot.unit);
+    if (slot.beside) units.push_back(*slot.beside);
+  }
+  return units;
 }
 
 std::vector<int> most_live(const Program& program) {

@@ -48,7 +48,7 @@ struct Program {
 // dualpipe_v (DeepSeek-AI 2025, DualPipe's V): the same stages; forwards of one run beside backwards of the other.
 // Throws InputError for laps other than its own (1; zb_v, dualpipe_v: 2; interleaved: from 1 on), and for fewer
 // micro-batches than it needs (dualpipe_v: 2 ranks; interleaved with several laps: a multiple of the ranks).
-Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps = 1);
+Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps = 1, Turns turns = Turns::Apart);
 
 // Without backward passes.
 Program forward_only(Program program);
@@ -60,8 +60,10 @@ Program in_halves(Program program);
 // halves, or no backward pass at all, and unless no rank waits for ever.
 void validate(const Program& program);
 
-// All units, each after those that it waits for: ranks take a slot in turn. Throws InputError where none can go on.
-std::vector<Unit> in_order(const Program& program);
+// All slots, each after the units that it waits for: ranks take one in turn. Throws InputError where none can go on.
+std::vector<Slot> in_order(const Program& program);
+// Their units, those beside each other one after the other.
+std::vector<Unit> units_of(const std::vector<Slot>& slots);
 
 // By rank: the most passes of micro-batches through its stages that are under way at once, from the beginning of the
 // forward pass to the end of the backward pass, both halves of it.

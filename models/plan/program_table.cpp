@@ -15,6 +15,7 @@ namespace {
 // The question a rank's order answers.
 struct Rank {
   int rank, ranks, micro_batches, laps;
+  Turns turns = Turns::Apart;
   int later() const { return ranks - 1 - rank; }
 };
 
@@ -36,11 +37,19 @@ Slots in_turn(const Rank& r) {
     const int lap = kind == UnitKind::Forward ? passed : r.laps - 1 - passed;
     return Slot{{kind, lap * r.ranks + r.rank, micro_batch}};
   };
-  const int ahead = std::min(r.laps == 1 ? r.later() : 2 * r.later() + (r.laps - 1) * r.ranks, units);
+  const bool paired = r.turns == Turns::Paired;
+  // A pair ends as a whole, so that the next rank has its forward unit two turns later.
+  const int filling = r.laps == 1 && !paired ? r.later() : 2 * r.later() + (r.laps - 1) * r.ranks;
+  const int ahead = std::min(filling + (paired ? 1 : 0), units);
   Slots slots;
   for (int i = 0; i < units + ahead; ++i) {
     if (i < units) slots.push_back(unit(UnitKind::Forward, i));
-    if (i >= ahead) slots.push_back(unit(UnitKind::Backward, i - ahead));
+    if (i < ahead) continue;
+    const Slot backward = unit(UnitKind::Backward, i - ahead);
+    if (paired && i < units)
+      slots.back().beside = backward.unit;
+    else
+      slots.push_back(backward);
   }
   return slots;
 }
@@ -184,12 +193,12 @@ void require(const NamedProgram& program, const Rank& r) {
 
 }  // namespace
 
-Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps) {
+Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps, Turns turns) {
   const NamedProgram& named = entry_of(schedule);
   require(named, {0, ranks, micro_batches, laps});
   Program program{micro_batches, stages_of(named.shape, ranks, laps), {}};
   const auto order = rank_orders[static_cast<std::size_t>(schedule)].order;
-  for (int rank = 0; rank < ranks; ++rank) program.ranks.push_back(order({rank, ranks, micro_batches, laps}));
+  for (int rank = 0; rank < ranks; ++rank) program.ranks.push_back(order({rank, ranks, micro_batches, laps, turns}));
   return program;
 }
 

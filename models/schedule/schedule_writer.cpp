@@ -17,6 +17,17 @@ ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
   asked_.reserve(expected_ops);
 }
 
+ScheduleWriter ScheduleWriter::without_ops(std::size_t expected_ops) const {
+  ScheduleWriter other(expected_ops);
+  other.schedule_.streams = schedule_.streams;
+  other.schedule_.steps = schedule_.steps;
+  other.schedule_.kernels = schedule_.kernels;
+  other.kernels_ = kernels_;
+  other.last_op_.resize(last_op_.size());
+  other.barriers_.resize(barriers_.size());
+  return other;
+}
+
 StreamId ScheduleWriter::add_stream(StreamKind kind, int rank_class) {
   last_op_.push_back({});
   if (barriers_.size() <= static_cast<std::size_t>(rank_class))
@@ -94,11 +105,11 @@ OpId ScheduleWriter::add_barrier(const Op& op) {
   return barrier_of(op) = id;
 }
 
-OpId ScheduleWriter::add_like(OpId original, int micro_batch, std::span<const TensorId> reads,
-                              std::span<const TensorId> writes, OpId after) {
-  Op op = schedule_.ops[original];
+OpId ScheduleWriter::add_again(const ScheduleWriter& from, OpId original, int micro_batch,
+                               std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after) {
+  Op op = from.schedule_.ops[original];
   op.micro_batch = static_cast<std::int16_t>(micro_batch);
-  const Hold hold = asked_[original].hold;
+  const Hold hold = from.asked_[original].hold;
   if (hold == Hold::Barrier) return add_barrier(op);
   const OpId id = add_op(op, reads, writes, after);
   if (hold == Hold::Back) hold_back(id);

@@ -14,6 +14,7 @@ namespace dovetail {
 class ScheduleWriter {
  public:
   explicit ScheduleWriter(std::size_t expected_ops);
+  ScheduleWriter without_ops(std::size_t expected_ops) const;  // and tensors: the same streams, steps and kernels
 
   StreamId add_stream(StreamKind kind, int rank_class = 0);
   TensorId add_tensor(const Tensor& tensor);
@@ -33,9 +34,9 @@ class ScheduleWriter {
     barrier_of(schedule_.ops[id]) = id;
     asked_[id].hold = Hold::Back;
   }
-  // Adds an op like `original`, with tensors and `after` of its own.
-  OpId add_like(OpId original, int micro_batch, std::span<const TensorId> reads, std::span<const TensorId> writes,
-                OpId after);
+  // Adds an op of another writer, with tensors and `after` of its own.
+  OpId add_again(const ScheduleWriter& from, OpId original, int micro_batch, std::span<const TensorId> reads,
+                 std::span<const TensorId> writes, OpId after);
   OpId asked_after(OpId id) const { return asked_[id].after; }  // what add_op() was given
   // Says that so many ops do for another micro-batch what those from `original` on do.
   void note_copies(const OpCopies& copies) { schedule_.copies.push_back(copies); }

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
+#include <numeric>
 #include <utility>
 
 #include "models/base/names.hpp"
@@ -23,7 +23,7 @@
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/part_by_part.hpp"
 #include "models/schedule/builder/stage_part.hpp"
-#include "models/schedule/builder/unit_copies.hpp"
+#include "models/schedule/builder/unit_replay.hpp"
 
 namespace dovetail {
 namespace {
@@ -44,6 +44,7 @@ Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, 
     const TensorId d_sum = d_sum_of(part);
     const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
     if (result.empty()) gradients.add_slices(Window::Dense, layer);
+    if (c.plan().delay_weight_gradient == DelayedWeights::All) c.begin_delay();
     const OpId begin = c.last_writer(d_sum);
     if (!input_last && result.empty()) recompute_attention_input(c, layer, begin, saved.attention);
     recompute_up_projections(c, layer, begin, saved.attention);
@@ -53,6 +54,7 @@ Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, 
   }
   if (input_last) recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
   const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
+  c.end_delay();
   if (c.has_norms()) {
     TensorIds past;
     for (const TensorIds& of_part : result) past.push_back(of_part.front());
@@ -84,6 +86,7 @@ OpId begin_of(const StepContext& c, const Gradient& gradient, TensorId output) {
 Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer& saved,
                               GradientPart& gradients) {
   const LayerVolumes& v = c.volumes(layer);
+  c.add_delayed();
   const OpId begin = begin_of(c, gradient, saved.output);
   const TensorId sum = gradient_sum(c, layer, gradient);
   recompute_dense_part(c, layer, begin, saved);
@@ -98,10 +101,13 @@ Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradien
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart&) { return d_input; });
 }
 
-// `through_shared`: what comes through the shared experts; -1 without.
+// `shared`: the shared experts, whose gradient it returns; empty without.
 Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer& saved,
-                            TensorId through_shared, GradientPart& gradients) {
+                            const std::function<TensorId()>& shared, GradientPart& gradients) {
   const std::vector<TokenPart>& parts = c.parts(layer);
+  const bool overlapped = c.plan().shared_experts == SharedExperts::Overlapped;
+  TensorId through_shared;
+  if (shared && !overlapped) through_shared = shared();
   recompute_experts(c, layer, begin_of(c, gradient, saved.output), saved.moe);
   const bool chunked = parts.front().chunk >= 0;
   std::vector<DecodeGradients> decoded;
@@ -114,8 +120,13 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
   });
   const BroughtRows d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
     if (chunked) c.host_sync(Phase::Backward, layer);
+    c.add_delayed();
     gradients.add_slices(Window::Moe, layer);
+    if (shared && overlapped) through_shared = shared();
+    if (c.plan().delay_weight_gradient != DelayedWeights::None) c.begin_delay();
   });
+  c.end_delay();
+  c.add_delayed();
   return_shadow_gradients(c, layer, shadow_gradients);
   c.host_sync(Phase::Backward, layer);
   std::size_t done = 0;
@@ -137,9 +148,11 @@ Gradient backward(StepContext& c, int layer, const Gradient& gradient, SavedLaye
   if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, {}, gradients);
   const OpId begin = begin_of(c, gradient, saved.output);
   const TensorId sum = gradient_sum(c, layer, gradient);
-  recompute_dense_part(c, layer, begin, saved);
-  const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
-  return moe_layer_backward(c, layer, {{sum}}, saved, through_shared, gradients);
+  const auto shared = [&] {
+    recompute_dense_part(c, layer, begin, saved);
+    return dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
+  };
+  return moe_layer_backward(c, layer, {{sum}}, saved, shared, gradients);
 }
 
 // The parts' own tensors, then what they have in common.
@@ -151,27 +164,12 @@ TensorIds all_parts(const StepContext& c, const Gradient& gradient) {
   return all;
 }
 
-// Micro-batches between the first, which may gather weights, and the last, which reduces gradients, are alike where
-// they have the same units. Only where backward passes come in the order of micro-batches is the example the first of
-// them in both passes.
-constexpr int example = 1;
-std::vector<bool> like_example(const std::vector<Unit>& units, const Plan& plan) {
-  const auto count = static_cast<std::size_t>(plan.micro_batches);
-  std::vector<bool> alike(count);
-  if (entry_of(plan.pipeline_schedule).last_first) return alike;
-  std::vector<std::set<std::pair<int, UnitKind>>> of(count);
-  for (const Unit& unit : units) of[static_cast<std::size_t>(unit.micro_batch)].insert({unit.stage, unit.kind});
-  for (std::size_t i = example + 1; i + 1 < count; ++i) alike[i] = of[i] == of[example];
-  return alike;
-}
-
 class Step {
  public:
-  // copied: by micro-batch, whether its units are copies of those of the example.
-  Step(StepContext& c, std::vector<bool> copied)
+  // example_of: see UnitReplay.
+  Step(StepContext& c, std::vector<int> example_of)
       : c_(c),
-        copied_(std::move(copied)),
-        copies_(c),
+        replay_(c.writer(), std::move(example_of)),
         tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
         saved_(static_cast<std::size_t>(c.plan().micro_batches)),
         ends_(static_cast<std::size_t>(c.plan().micro_batches)),
@@ -188,19 +186,14 @@ class Step {
     }
   }
 
-  void add(const Unit& unit) {
-    c_.enter(c_.layout().stage_of_virtual(unit.stage), unit.micro_batch);
-    const bool inputs = unit.kind == UnitKind::Backward || unit.kind == UnitKind::InputGradient,
-               weights = unit.kind == UnitKind::Backward || unit.kind == UnitKind::WeightGradient;
-    if (inputs) gradients().begin_pass(lap_of(unit.stage));
-    if (copied_[static_cast<std::size_t>(unit.micro_batch)]) {
-      copies_.copy(unit);
-    } else {
-      const UnitCopies::Begin begin = copies_.begin();
-      build(unit);
-      if (unit.micro_batch == example) copies_.keep(unit, begin);
-    }
-    if (weights) gradients().end_pass();
+  void add(const Slot& slot) {
+    record(slot.unit);
+    if (slot.beside) record(*slot.beside);
+    if (!slot.beside) return replay_.play(slot.unit);
+    const bool paired = c_.plan().turns() == Turns::Paired, first = slot.unit.kind == UnitKind::Forward;
+    if (paired) return replay_.play(first ? slot.unit : *slot.beside, first ? *slot.beside : slot.unit);
+    replay_.play(slot.unit);
+    replay_.play(*slot.beside);
   }
 
   // After all units.
@@ -212,7 +205,31 @@ class Step {
         gradients_[static_cast<std::size_t>(stage)].settle();
       }
     }
-    if (!c_.clips()) return;
+    if (c_.clips()) clip();
+    replay_.keep_loose();
+  }
+
+  ScheduleWriter replayed() {
+    if (replay_.is_as_recorded()) return std::move(c_.writer());
+    return replay_.step(c_.expected_ops(), {c_.layout(), c_.plan().pair_order});
+  }
+
+ private:
+  // Does the unit once for all that are alike.
+  void record(const Unit& unit) {
+    replay_.keep_loose();
+    c_.enter(c_.layout().stage_of_virtual(unit.stage), unit.micro_batch);
+    const bool inputs = unit.kind == UnitKind::Backward || unit.kind == UnitKind::InputGradient,
+               weights = unit.kind == UnitKind::Backward || unit.kind == UnitKind::WeightGradient;
+    if (inputs) gradients().begin_pass(lap_of(unit.stage));
+    if (replay_.is_recorded(unit)) {
+      build(unit);
+      replay_.keep(unit);
+    }
+    if (weights) gradients().end_pass();
+  }
+
+  void clip() {
     TensorIds norms;
     for (int stage = 0; stage < c_.stages(); ++stage) {
       c_.enter(stage, 0);
@@ -224,7 +241,6 @@ class Step {
     }
   }
 
- private:
   void build(const Unit& unit) {
     switch (unit.kind) {
       case UnitKind::Forward:
@@ -283,6 +299,7 @@ class Step {
       send_on(here - 1, Phase::Backward, run.first, all_parts(c_, gradient));
     else if (c_.has_embedding())
       embedding_backward(c_, gradient.front().front(), ends());
+    c_.add_delayed();
   }
 
   // Returns the gradient of the model's output, which layers of multi-token prediction read too. All that adds to the
@@ -344,8 +361,7 @@ class Step {
   Gradient& handed_on() { return handed_on_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;
-  const std::vector<bool> copied_;
-  UnitCopies copies_;
+  UnitReplay replay_;
   std::int64_t tokens_;
   std::vector<std::vector<SavedLayer>> saved_;             // by micro-batch and layer; empty for those that are copied
   std::vector<SavedEnds> ends_;                            // by micro-batch
@@ -362,15 +378,18 @@ Schedule build_step(const Experiment& experiment, const Plan& plan, Units units,
   validate(experiment);
   validate(plan, experiment);
   StepContext c(experiment, plan);
-  Program program = make_program(plan.pipeline_schedule, c.stages(), plan.micro_batches, plan.virtual_stages);
+  Program program =
+      make_program(plan.pipeline_schedule, c.stages(), plan.micro_batches, plan.virtual_stages, plan.turns());
   if (!c.training()) program = forward_only(std::move(program));
   if (backward == Backward::Halves) program = in_halves(std::move(program));
-  const std::vector<Unit> order = in_order(program);
-  Step step(c, units == Units::Copied ? like_example(order, plan)
-                                      : std::vector<bool>(static_cast<std::size_t>(plan.micro_batches)));
-  for (const Unit& unit : order) step.add(unit);
+  const std::vector<Slot> order = in_order(program);
+  std::vector<int> example_of(static_cast<std::size_t>(plan.micro_batches));
+  std::iota(example_of.begin(), example_of.end(), 0);
+  if (units == Units::Copied) example_of = examples(units_of(order), plan.micro_batches);
+  Step step(c, std::move(example_of));
+  for (const Slot& slot : order) step.add(slot);
   step.finish();
-  return c.finish();
+  return c.finish(step.replayed());
 }
 
 }  // namespace dovetail

@@ -9,6 +9,7 @@
 #include "planners/catalog/registry.hpp"
 #include "planners/closed_form/shadow_latency.hpp"
 #include "planners/layouts/layout_search.hpp"
+#include "planners/layouts/open_axes.hpp"
 #include "planners/search/plan_search.hpp"
 #include "planners/search/plan_space.hpp"
 #include "planners/task/analytic_evaluator.hpp"
@@ -29,6 +30,11 @@ std::string describe(const Proof& proof) {
   if (proof.optimal()) return "no plan of the space is faster; " + looked_at;
   return fmt::format("no plan of the space is faster than {:.4g} ms, {:.2g} % below; {}", proof.bound.value() * 1e3,
                      100 * (1 - proof.bound / proof.best), looked_at);
+}
+
+// Exchanges run beside what makes gradients of weights later, which bounds of layers do not know.
+bool has_bounds(const Plan& best) {
+  return best.delay_weight_gradient == DelayedWeights::None;
 }
 
 // Bounds are about what the evaluator says. Results that come about otherwise prove nothing.
@@ -107,6 +113,20 @@ void try_shadows(const PlanningTask& task, Contest& contest) {
   }
 }
 
+// Two micro-batches that overlap are outside of the space too.
+void try_pairs(const PlanningTask& task, Contest& contest) {
+  const Plan best = contest.best();
+  if (best.scope == Scope::Batch || best.micro_batches < 2) return;
+  for (const Setting& set : pairs_axis()) {
+    Plan plan = without_choices(best);
+    set(plan);
+    plan.host_sync = false;
+    plan.split = Split::Capacity;
+    if (!entry_of(plan.pipeline_schedule).pairs) plan.pipeline_schedule = pipeline_schedule("1f1b");
+    if (allowed(task, plan) && fits(plan, task)) contest.propose(plan);
+  }
+}
+
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
@@ -129,21 +149,31 @@ class Dovetail final : public Planner {
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);
+    if (feasible) static_cast<void>(refusal_of([&] { try_pairs(task, contest); }));  // some have no known cost
     if (feasible && !climbs(task))                                         // their order would have to be built whole
       static_cast<void>(refusal_of([&] { try_shadows(task, contest); }));  // some have no known cost
     const bool searched = std::ranges::find(found.plans, contest.best(), &Prediction::plan) != found.plans.end();
-    std::string why = reason(found.proof, contest, feasible, bool{task.trial});
+    const bool bounded = has_bounds(contest.best());
+    std::string why = bounded || task.trial || !feasible
+                          ? reason(found.proof, contest, feasible, bool{task.trial})
+                          : fmt::format(
+                                "the fastest of {} predicted plans; others may be faster, because bounds do not "
+                                "know gradients of weights that are made later",
+                                found.proof.predicted);
     if (climbs(task)) why += "; found by changing knobs by estimates, because a step takes long to predict";
     PlanChoice choice = contest.finish(name(), std::move(why));
     choice.report.evaluations += found.proof.predicted;
     if (!searched && !choice.plan.shadowed_experts.empty()) choice.report.reason = with_shadows + choice.report.reason;
+    if (!searched && choice.plan.scope == Scope::Batch) choice.report.reason = with_pairs + choice.report.reason;
     if (searched && !task.trial) choice.report.front = std::move(found.front);
-    if (searched && feasible && !task.trial) choice.report.proof = std::move(found.proof);
+    if (searched && feasible && !task.trial && bounded) choice.report.proof = std::move(found.proof);
     choice.report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return choice;
   }
 
  private:
+  static inline const std::string with_pairs =
+      "faster with two micro-batches that overlap, which are not searched; without them ";
   static inline const std::string with_shadows = "faster with shadowed experts, which are not searched; without them ";
 
   // A plan that turns out not to fit comes after all that fit, and one that cannot be tried after those.

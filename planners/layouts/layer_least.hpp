@@ -110,6 +110,17 @@ struct LayerLeast {
     const Seconds all = s.other + s.routing + s.outside;
     return kind == moe_layer ? all + of_experts(pass, more) : all;
   }
+  // Both passes, where all that links do may run beside other work.
+  Seconds in_pairs(std::size_t kind) const {
+    Seconds computed, link;
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      computed += sums[kind][pass].other + sums[kind][pass].routing;
+      if (kind != moe_layer) continue;
+      if (experts[pass]) computed += experts[pass]->least();
+      link += exchange_of(pass, 0).link;
+    }
+    return std::max(computed, link);
+  }
   // Both passes, with nothing computed again.
   Seconds of(std::size_t kind) const {
     const Seconds chain = of(kind, 0) + of(kind, 1);

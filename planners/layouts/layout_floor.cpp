@@ -15,17 +15,26 @@ struct VirtualStage {
   bool first = false, last = false;
 };
 
+// How they pass the stages.
+struct StagesWay {
+  StageShape shape;
+  int laps;
+  bool halves;
+  Turns turns;
+};
+
 // A layout whose micro-batches pass its stages so many times.
 class LapsOfLayout {
  public:
-  LapsOfLayout(const Experiment& e, StageShape shape, int laps, bool halves, int micro_batches, const StageCosts& costs,
+  LapsOfLayout(const Experiment& e, const StagesWay& way, int micro_batches, const StageCosts& costs,
                const LeastCompute& computed, const StageFloor* floor, Seconds hop)
       : e_(e),
-        layout_(e.workload.layers, e.parallelism, laps, 0, shape),
+        layout_(e.workload.layers, e.parallelism, way.laps, 0, way.shape),
         stages_(e.parallelism.pp),
-        laps_(laps),
-        v_(shape == StageShape::V),
-        halves_(halves),
+        laps_(way.laps),
+        v_(way.shape == StageShape::V),
+        halves_(way.halves),
+        paired_(way.turns == Turns::Paired),
         micro_batches_(micro_batches),
         costs_(with_both_ends(costs, e, layout_)),
         computed_(computed),
@@ -59,7 +68,7 @@ class LapsOfLayout {
   }
 
   Seconds again(const VirtualStage& c, std::size_t way) const {
-    if (floor_ == nullptr || floor_->moe.held.empty()) return {};
+    if (floor_ == nullptr || floor_->moe.held.empty() || paired_) return {};
     return c.dense * floor_->dense.again[way] + (c.moe + c.predictions) * floor_->moe.again[way];
   }
 
@@ -67,12 +76,14 @@ class LapsOfLayout {
     Seconds least = c.dense * computed_.dense + c.moe * computed_.moe;
     if (floor_ != nullptr) {
       const Seconds border = c.dense > 0 ? floor_->dense.at_border : Seconds(0);
-      least = std::max(least, c.dense * floor_->dense.passes - border + c.moe * floor_->moe.passes);
+      least = std::max(least, paired_ ? c.dense * floor_->dense.paired + c.moe * floor_->moe.paired
+                                      : c.dense * floor_->dense.passes - border + c.moe * floor_->moe.passes);
     }
     if (c.first) least += computed_.first;
     if (!c.last) return least;
     if (floor_ == nullptr) return least + computed_.last;
-    return least + std::max(computed_.last, floor_->head + c.predictions * floor_->moe.passes);
+    const Seconds prediction = paired_ ? floor_->moe.paired : floor_->moe.passes;
+    return least + std::max(computed_.last, floor_->head + c.predictions * prediction);
   }
 
   LayoutFloor of(std::size_t way) const {
@@ -144,6 +155,7 @@ class LapsOfLayout {
   const StageLayout layout_;
   const int stages_, laps_;
   const bool v_, halves_;  // stages lie down and back up; gradients of weights come later
+  const bool paired_;      // passes of two micro-batches lie beside each other
   const int micro_batches_;
   const StageCosts costs_;
   const LeastCompute& computed_;
@@ -177,6 +189,21 @@ bool LayoutFloors::may_be(PipelineSchedule schedule, Plan plan) const {
   });
 }
 
+// Whether it leaves it to plans to have exchanges run beside another micro-batch, beside shared experts or beside
+// gradients of weights.
+bool LayoutFloors::may_overlap(const Experiment& e, const Plan& plan) const {
+  if (e.parallelism.ep == 1 || e.model.dense()) return false;
+  Plan wanted = plan;
+  wanted.scope = Scope::Batch;
+  wanted.delay_weight_gradient = DelayedWeights::All;
+  wanted.shared_experts = SharedExperts::Overlapped;
+  if (hold_) hold_(wanted);
+  const bool training = e.workload.phases == Phases::Training;
+  return (training && wanted.scope == Scope::Batch) ||
+         (training && wanted.delay_weight_gradient != DelayedWeights::None) ||
+         (e.model.shared_experts.count > 0 && wanted.shared_experts == SharedExperts::Overlapped);
+}
+
 LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail) {
   const Experiment e = with_layout(experiment_, layout);
   Experiment micro_batch = e;
@@ -187,10 +214,14 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
   const StageFloor* const floor = stages_.of(micro_batch, detail);
   const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
   LayoutFloor best{no_time, {}, {}, {}};
+  const bool overlaps = may_overlap(e, plan);
   const auto look = [&](StageShape shape, int laps, bool halves) {
-    const LapsOfLayout way(e, shape, laps, halves, layout.micro_batches, costs, computed, floor, hop);
-    const LayoutFloor least = way.least(limit_);
-    if (least.time < best.time) best = least;
+    for (const Turns turns : {Turns::Apart, Turns::Paired}) {
+      if (turns == Turns::Paired && !overlaps) continue;
+      const LapsOfLayout way(e, {shape, laps, halves, turns}, layout.micro_batches, costs, computed, floor, hop);
+      const LayoutFloor least = way.least(limit_);
+      if (least.time < best.time) best = least;
+    }
   };
   for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps)
     look(StageShape::Laps, laps, false);

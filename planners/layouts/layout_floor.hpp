@@ -30,11 +30,14 @@ class LayoutFloors {
   // n times its layers, and once the layers and the hops before it. Every number of laps is tried, each with the way to
   // keep rows that takes least and may fit: a stage holds its state, and the rows of all units that begin before its
   // first backward pass. If plans may make gradients of weights later, these may fill the waits: then a stage has
-  // its layers and the hops before it, and in a V the rows of one unit.
+  // its layers and the hops before it, and in a V the rows of one unit. If plans may have exchanges run beside another
+  // micro-batch, shared experts or gradients of weights, layers take what they compute, or what their exchanges take if
+  // that is longer, and what is computed again is not counted.
   LayoutFloor of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail = FloorDetail::Whole);
 
  private:
   bool may_be(PipelineSchedule schedule, Plan plan) const;
+  bool may_overlap(const Experiment& experiment, const Plan& plan) const;
 
   const Experiment& experiment_;
   StageFloors::Hold hold_;

@@ -31,6 +31,17 @@ void append_degrees(const PlanSpace& open, std::vector<Axis>& axes) {
 
 }  // namespace
 
+void set_pairs(Plan& plan, PairOrder order) {
+  plan.scope = Scope::Batch;
+  plan.pair_order = order;
+  plan.forward_degree = plan.backward_degree = 1;
+  plan.backward_degrees.clear();
+}
+
+Axis pairs_axis() {
+  return axis_of(pair_order_names, [](Plan& p, const auto& order) { set_pairs(p, order.second); });
+}
+
 std::vector<Axis> chunk_axes_of(const PlanSpace& open) {
   std::vector<Axis> axes = open.arrangements;
   append_degrees(open, axes);
@@ -66,6 +77,7 @@ std::vector<Axis> axes_of(const PlanSpace& open) {
     p.zero = way == 0 ? 0 : 1;
     p.parameter_gather = way == 2 ? ParameterGather::Ahead : ParameterGather::AfterUpdate;
   }));
+  axes.push_back(pairs_axis());
   axes.push_back(axis_of(order_names, [](Plan& p, const auto& order) { p.order = order.second; }));
   return axes;
 }

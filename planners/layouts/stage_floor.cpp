@@ -265,6 +265,7 @@ StageFloor StageFloors::look_at(const Experiment& stage, bool alike, FloorDetail
   for (const std::size_t kind : {dense_layer, moe_layer}) {
     PassesLeast& layer = kind == dense_layer ? floor.dense : floor.moe;
     layer.passes = least.of(kind);
+    layer.paired = least.in_pairs(kind);
     layer.at_border = least.sums[kind][1].border;
   }
   look_at_head(stage, variants.lean(), floor);

@@ -33,6 +33,7 @@ struct KeepingWay {
 // One layer takes and holds so much for a micro-batch.
 struct PassesLeast {
   Seconds passes;                 // both, with nothing computed again
+  Seconds paired;                 // both, where exchanges may run beside other work
   Seconds at_border;              // of these: what may run beside another micro-batch, once for each virtual stage
   std::vector<Seconds> again;     // by way: what it takes longer
   std::vector<Seconds> copied;    // by way: to the host and back, beside all else

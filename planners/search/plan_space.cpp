@@ -102,7 +102,7 @@ Axis pipeline_axis(const PlanningTask& task, Knobs) {
   return axis;
 }
 
-// Every scope in which something overlaps.
+// Every scope in which something of a micro-batch overlaps.
 Axis scopes(const PlanningTask& task, Knobs table) {
   Axis axis;
   const auto add = [&](Scope scope, Split split, int group) {
@@ -113,7 +113,7 @@ Axis scopes(const PlanningTask& task, Knobs table) {
     });
   };
   for (const auto scope : built_values<Scope>("scope", table))
-    if (scope != Scope::Layer) add(scope, Split::Capacity, Plan{}.peer_group);
+    if (scope != Scope::Layer && scope != Scope::Batch) add(scope, Split::Capacity, Plan{}.peer_group);
   for (int group = 1; group < task.experiment.parallelism.ep; group *= 2) add(Scope::Moe, Split::Peers, group);
   return axis;
 }

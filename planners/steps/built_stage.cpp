@@ -116,6 +116,29 @@ BuiltPasses::Times BuiltPasses::timed(const Shared<Calibration>& costs) const {
   return all;
 }
 
+BuiltPairs::BuiltPairs(const Experiment& stage, const Plan& plan) {
+  Plan pairs = of_passes_alone(plan);
+  pairs.scope = Scope::Batch;
+  pairs.pair_order = plan.pair_order;
+  pairs.pipeline_schedule = pipeline_schedule("1f1b");
+  pairs.micro_batches = 2;
+  Experiment two = stage;
+  two.workload.batch *= 2;
+  layers_ = built(two, pairs, Backward::AsPlanned);
+}
+
+void BuiltPairs::time_pairs(const Shared<Calibration>& costs, std::vector<StageTimes>& passes) const {
+  const Shared<Calibration> of_layers = without_begins(costs);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    StageTimes two;
+    PricedSchedule priced = layers_[i].priced(of_layers);
+    note_host(priced, two);
+    const Timeline timeline = AnalyticBackend().run(priced);
+    for (const OpId op : priced.schedule->ops.ids()) note(priced.schedule->ops[op], timeline.ops[op], two);
+    passes[i].pair = two.both - passes[i].both;
+  }
+}
+
 BuiltSteps::BuiltSteps(const Experiment& stage, const Plan& plan, Backward backward)
     : layers_(built(stage, plan, backward)) {}
 

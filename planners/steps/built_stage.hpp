@@ -14,6 +14,7 @@ struct StageTimes {
   // The ends of the forward pass, of the gradients of inputs, of those of weights too, of the reductions and of the
   // step.
   Seconds forward, inputs, both, reduced, step;
+  Seconds pair;  // that a forward and a backward pass of two micro-batches take beside each other, where they do
   Seconds embedding_forward, embedding_backward;
   Seconds launches_forward, launches_backward, launches_weights;  // backward: with those of weights
   int waits_forward = 0, waits_backward = 0;
@@ -40,6 +41,19 @@ class BuiltPasses {
   };
   // Throws InputError where a cost is missing.
   Times timed(const Shared<Calibration>& costs) const;
+
+ private:
+  std::vector<BuiltPlan> layers_;
+};
+
+// Steps of two micro-batches, of which the forward pass of the second runs beside the backward pass of the first.
+class BuiltPairs {
+ public:
+  // `plan`: with scope batch. Throws InputError where it is refused.
+  BuiltPairs(const Experiment& stage, const Plan& plan);
+
+  // Adds the times of pairs to these passes. Throws InputError where a cost is missing.
+  void time_pairs(const Shared<Calibration>& costs, std::vector<StageTimes>& passes) const;
 
  private:
   std::vector<BuiltPlan> layers_;

@@ -46,6 +46,8 @@ Experiment of_layers(Experiment e, Layers layers) {
 
 Plan of_one_stage(Plan plan) {
   copy_knobs(KnobClass::Pipeline, Plan{}, plan);
+  if (plan.scope == Scope::Batch) plan.scope = Scope::Layer;
+  plan.pair_order = Plan{}.pair_order;
   plan.backward_degrees.clear();
   plan.gradient_slices.clear();
   if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;  // nearest without slices

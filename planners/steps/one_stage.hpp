@@ -22,7 +22,7 @@ struct Layers {
 };
 Experiment of_layers(Experiment experiment, Layers layers);
 
-// The plan on one stage alone, its gradients in no slices, its backward passes whole.
+// The plan on one stage alone, its gradients in no slices, its backward passes whole and beside nothing else.
 Plan of_one_stage(Plan plan);
 
 // All that distinguishes the stages of one question's layouts.

@@ -16,7 +16,7 @@ namespace {
 template <class Part, class Do>
 void for_each_cost(Part& part, const PartCosts& other, Do each) {
   for (Seconds PartCosts::*time :
-       {&PartCosts::forward, &PartCosts::backward, &PartCosts::weights, &PartCosts::launches_forward,
+       {&PartCosts::forward, &PartCosts::backward, &PartCosts::pair, &PartCosts::weights, &PartCosts::launches_forward,
         &PartCosts::launches_backward, &PartCosts::launches_weights, &PartCosts::reduce, &PartCosts::update})
     each(part.*time, other.*time);
   for (int PartCosts::*count : {&PartCosts::waits_forward, &PartCosts::waits_backward}) each(part.*count, other.*count);
@@ -30,6 +30,7 @@ PartCosts difference(const StageTimes& more, const StageTimes& less) {
   PartCosts part;
   part.forward = more.forward - less.forward;
   part.backward = more.both - less.both - part.forward;
+  part.pair = more.pair - less.pair;
   part.weights = (more.both - more.inputs) - (less.both - less.inputs);
   part.launches_forward = more.launches_forward - less.launches_forward;
   part.launches_backward = more.launches_backward - less.launches_backward;
@@ -48,6 +49,7 @@ void split_ends(const Experiment& e, const StageTimes& one, const PartCosts& lay
   PartCosts& first = costs.first;
   first.forward = one.embedding_forward;
   first.backward = one.embedding_backward;
+  if (one.pair > Seconds(0)) first.pair = first.forward + first.backward;
   PartCosts& last = costs.last;
   last = difference(one, {});
   subtract(layer, last);
@@ -79,9 +81,15 @@ Backward backward_of(const Plan& plan) {
   return halves ? Backward::Halves : Backward::AsPlanned;
 }
 
-std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan, Backward backward) {
+// 0: the plan has no pairs.
+std::int64_t pairs_of(const Plan& plan) {
+  return plan.scope == Scope::Batch ? 1 + static_cast<std::int64_t>(plan.pair_order) : 0;
+}
+
+std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan, Backward backward, std::int64_t pairs = 0) {
   std::vector<std::int64_t> key = layout_key(stage);
   key.push_back(static_cast<std::int64_t>(backward));
+  key.push_back(pairs);
   for (const Knob& knob : knobs()) append_value(knob, plan, key);
   return key;
 }
@@ -126,11 +134,13 @@ BuiltStage::BuiltStage(const Experiment& experiment, const Plan& plan)
     : micro_batch_(of_micro_batch(experiment, plan)),
       plan_(of_one_stage(plan)),
       passes_(stage_alone(micro_batch_), of_passes_alone(plan), backward_of(plan)) {
+  if (pairs_of(plan) != 0) pairs_.emplace(stage_alone(micro_batch_), plan);
   if (plan_ != of_passes_alone(plan)) steps_.emplace(stage_alone(micro_batch_), plan_, backward_of(plan));
 }
 
 StageCosts BuiltStage::costs(const Shared<Calibration>& calibration) const {
   BuiltPasses::Times times = passes_.timed(calibration);
+  if (pairs_) pairs_->time_pairs(calibration, times.of);
   if (steps_) steps_->time_ends(calibration, times.of);
   return costs_of(micro_batch_, plan_, *calibration, times);
 }
@@ -150,10 +160,11 @@ const StageCosts& StageCostTable::of(const Experiment& experiment, const Plan& p
   const Experiment e = of_micro_batch(experiment, plan), stage = stage_alone(e);
   const Plan whole = of_one_stage(plan), alone = of_passes_alone(plan);
   const Backward backward = backward_of(plan);
-  std::vector<std::int64_t> key = key_of(stage, whole, backward);
+  std::vector<std::int64_t> key = key_of(stage, whole, backward, pairs_of(plan));
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   BuiltPasses::Times times = passes(stage, alone, backward);
+  if (pairs_of(plan) != 0) BuiltPairs(stage, plan).time_pairs(stage.calibration, times.of);
   if (whole != alone) BuiltSteps(stage, whole, backward).time_ends(stage.calibration, times.of);
   return known_.emplace(std::move(key), costs_of(e, whole, *e.calibration, times)).first->second;
 }

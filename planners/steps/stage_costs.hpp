@@ -18,7 +18,8 @@ namespace dovetail::planners {
 // counts.
 struct PartCosts {
   Seconds forward, backward;
-  Seconds weights;                              // the part of the backward pass that is a unit of its own in halves
+  Seconds pair;     // the two of two micro-batches beside each other, where the plan has pairs
+  Seconds weights;  // the part of the backward pass that is a unit of its own in halves
   Seconds launches_forward, launches_backward;  // of the host
   Seconds launches_weights;                     // in these
   int waits_forward = 0, waits_backward = 0;    // of the host, for the device
@@ -54,6 +55,7 @@ class BuiltStage {
   Experiment micro_batch_;
   Plan plan_;
   BuiltPasses passes_;
+  std::optional<BuiltPairs> pairs_;  // where the plan has pairs
   std::optional<BuiltSteps> steps_;  // where the passes alone do not tell when a step ends
 };
 

@@ -41,15 +41,24 @@ struct Chunk : PartCosts {
     }
     return {weights, {}, launches_weights, false};
   }
+  // A forward pass beside a backward pass through another chunk.
+  StagePass pair_with(const Chunk& other) const {
+    const auto saved = [](const Chunk& c) { return c.forward + c.backward - c.pair; };
+    return {forward + other.backward - std::min(saved(*this), saved(other)), begin_forward + other.begin_backward,
+            launches_forward + other.launches_backward, waits_forward + other.waits_backward > 0};
+  }
   // A micro-batch after another.
-  Seconds both() const {
+  Seconds both(Turns turns) const {
     Seconds device, host;
-    forward_pass().run(device, host);
-    backward_pass().run(device, host);
-    const Seconds once = std::max(device, host);
-    forward_pass().run(device, host);
-    backward_pass().run(device, host);
-    return std::max(device, host) - once;
+    const auto once = [&] {
+      if (turns == Turns::Paired) return pair_with(*this).run(device, host);
+      forward_pass().run(device, host);
+      backward_pass().run(device, host);
+    };
+    once();
+    const Seconds first = std::max(device, host);
+    once();
+    return std::max(device, host) - first;
   }
 };
 
@@ -105,7 +114,9 @@ std::vector<double> under_way(const Chunks& chunks, const Plan& plan) {
   if (program.last_first) return most;
   if (!program.halves) {
     for (int s = 0; s < stages; ++s) {
-      const double units = laps == 1 ? stages - s : 2 * (stages - s - 1) + (laps - 1) * stages + 1;
+      const bool paired = plan.turns() == Turns::Paired;
+      const double units =
+          laps == 1 && !paired ? stages - s : 2 * (stages - s - 1) + (laps - 1) * stages + (paired ? 2 : 1);
       most[static_cast<std::size_t>(s)] = std::min(all, units / laps);
     }
     return most;
@@ -133,24 +144,42 @@ Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training
   Run result{{}, std::vector<Bytes>(count)};
   std::vector<Seconds> free(count), issued(count), arrived(static_cast<std::size_t>(virtual_stages * micro_batches));
   std::vector<Bytes> rows(count);
-  for (const Unit& unit : orders.of(plan.pipeline_schedule, chunks.stages(), micro_batches, training, chunks.laps())) {
-    const int at = unit.stage;
-    const auto stage = static_cast<std::size_t>(chunks.stage_of(at));
-    const Chunk& chunk = chunks.of(at);
+  // Forward rows and then their gradients are at one place after the other. Gradients of weights wait for nobody.
+  const auto data_of = [&](const Unit& unit) -> Seconds& {
+    return arrived[static_cast<std::size_t>(unit.micro_batch)];
+  };
+  const auto wait_for_data = [&](const Unit& unit, std::size_t stage) {
+    if (unit.kind == UnitKind::WeightGradient) return;
+    const int before = unit.stage + (unit.kind == UnitKind::Forward ? -1 : 1);
+    const bool here = before < 0 || before == virtual_stages || chunks.stage_of(before) == chunks.stage_of(unit.stage);
+    free[stage] = std::max(free[stage], here ? data_of(unit) : data_of(unit) + hop);
+  };
+  const auto finish = [&](const Unit& unit, std::size_t stage) {
+    const Chunk& chunk = chunks.of(unit.stage);
     const bool forward = unit.kind == UnitKind::Forward, weights = unit.kind == UnitKind::WeightGradient;
-    // Forward rows and then their gradients are at one place after the other. Gradients of weights wait for nobody.
-    Seconds& data = arrived[static_cast<std::size_t>(unit.micro_batch)];
-    const int before = at + (forward ? -1 : 1);
-    const bool here = before < 0 || before == virtual_stages || chunks.stage_of(before) == chunks.stage_of(at);
-    if (!weights) free[stage] = std::max(free[stage], here ? data : data + hop);
-    chunk.pass(unit.kind).run(free[stage], issued[stage]);
     const bool done = unit.kind == UnitKind::Backward || weights;
     if (done && unit.micro_batch == last_done && holds_up(plan)) free[stage] += chunk.reduce;
-    if (!weights) data = free[stage];
+    if (!weights) data_of(unit) = free[stage];
     if (forward) rows[stage] += chunk.held;
-    if (done) rows[stage] -= chunk.held;
     result.rows[stage] = std::max(result.rows[stage], rows[stage]);
+    if (done) rows[stage] -= chunk.held;
     result.end = std::max(result.end, free[stage]);
+  };
+  for (const Slot& slot : orders.of(plan, chunks.stages(), micro_batches, training, chunks.laps())) {
+    const Unit& unit = slot.unit;
+    const auto stage = static_cast<std::size_t>(chunks.stage_of(unit.stage));
+    const Chunk& chunk = chunks.of(unit.stage);
+    wait_for_data(unit, stage);
+    if (slot.beside) wait_for_data(*slot.beside, stage);
+    const bool paired = slot.beside && plan.turns() == Turns::Paired;
+    if (paired)
+      chunk.pair_with(chunks.of(slot.beside->stage)).run(free[stage], issued[stage]);
+    else
+      chunk.pass(unit.kind).run(free[stage], issued[stage]);
+    finish(unit, stage);
+    if (!slot.beside) continue;
+    if (!paired) chunks.of(slot.beside->stage).pass(slot.beside->kind).run(free[stage], issued[stage]);
+    finish(*slot.beside, stage);
   }
   return result;
 }
@@ -161,7 +190,7 @@ Seconds all_passes(const Chunks& chunks, const Plan& plan, Seconds hop) {
   const int stages = chunks.stages(), laps = chunks.laps();
   Seconds passes, busiest;
   for (int s = 0; s < stages; ++s) {
-    const Seconds of_stage = chunks.of_stage(s).both();
+    const Seconds of_stage = chunks.of_stage(s).both(plan.turns());
     passes += of_stage;
     busiest = std::max(busiest, of_stage);
   }
@@ -169,7 +198,7 @@ Seconds all_passes(const Chunks& chunks, const Plan& plan, Seconds hop) {
   Seconds slowest;
   for (int lap = 0; lap < laps; ++lap) {
     Seconds of_lap;
-    for (int s = 0; s < stages; ++s) of_lap = std::max(of_lap, chunks.of(lap * stages + s).both());
+    for (int s = 0; s < stages; ++s) of_lap = std::max(of_lap, chunks.of(lap * stages + s).both(plan.turns()));
     slowest += of_lap;
   }
   return plan.micro_batches * slowest + std::max(Seconds(0), passes - slowest) / laps + 2.0 * (stages * laps - 1) * hop;
@@ -224,11 +253,11 @@ StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& c
   return step;
 }
 
-const std::vector<Unit>& PipelineOrders::of(PipelineSchedule schedule, int stages, int micro_batches, bool training,
-                                            int laps) {
-  const auto [place, added] = known_.try_emplace({schedule, stages, micro_batches, training, laps});
+const std::vector<Slot>& PipelineOrders::of(const Plan& plan, int stages, int micro_batches, bool training, int laps) {
+  const auto [place, added] =
+      known_.try_emplace({plan.pipeline_schedule, plan.turns(), stages, micro_batches, training, laps});
   if (!added) return place->second;
-  const Program program = make_program(schedule, stages, micro_batches, laps);
+  const Program program = make_program(plan.pipeline_schedule, stages, micro_batches, laps, plan.turns());
   place->second = in_order(training ? program : forward_only(program));
   return place->second;
 }

@@ -26,10 +26,10 @@ StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCo
 // The orders of pipelines that were asked for.
 class PipelineOrders {
  public:
-  const std::vector<Unit>& of(PipelineSchedule schedule, int stages, int micro_batches, bool training, int laps);
+  const std::vector<Slot>& of(const Plan& plan, int stages, int micro_batches, bool training, int laps);
 
  private:
-  std::map<std::tuple<PipelineSchedule, int, int, bool, int>, std::vector<Unit>> known_;
+  std::map<std::tuple<PipelineSchedule, Turns, int, int, bool, int>, std::vector<Slot>> known_;
 };
 
 // By the pipeline's own order of its units. Each takes what its layers take one after the other, and ends when the host

@@ -16,13 +16,15 @@ namespace dovetail::planners {
 namespace {
 
 // One period fills the pipeline, or two with several laps, or three where gradients of weights come later by up to
-// twice as many micro-batches as there are stages. Without stages a pair of micro-batches may run together.
+// twice as many micro-batches as there are stages, and four more where passes run beside each other. Without stages a
+// pair of micro-batches may run together.
 struct Lengths {
   int shorter = 0, longest = 0;
 };
 Lengths lengths_of(int stages, const Plan& plan) {
   const bool halves = entry_of(plan.pipeline_schedule).halves;
-  const int period = std::max(2, stages), filling = halves ? 3 : stages > 1 && plan.virtual_stages == 1 ? 1 : 2;
+  const bool one_lap = stages > 1 && plan.virtual_stages == 1, paired = plan.turns() == Turns::Paired;
+  const int period = std::max(2, stages), filling = (halves ? 3 : one_lap ? 1 : 2) + (paired ? 4 : 0);
   const int shorter = filling * period + plan.micro_batches % period;
   return {shorter, shorter + period};
 }
@@ -109,10 +111,10 @@ StepPrediction::Step StepPrediction::part_of(const Experiment& experiment, const
 // A step that is long enough to repeat itself before it drains, where all goes as usual. Several laps take a period to
 // fill, and only in a share of the next one it is steady for certain.
 StepPrediction::Window StepPrediction::shortest_window(int stages, const Plan& plan) {
-  constexpr int steady = 4;  // the first of these waits less
-  const bool halves = entry_of(plan.pipeline_schedule).halves;
-  if (plan.virtual_stages == 1) return {(halves ? 3 : 1) * stages + steady, 1};
-  return {(halves ? 4 : 3) * stages, stages, .5 / plan.virtual_stages};
+  constexpr int steady = 4;  // the first of these waits less; pairs settle later, after up to three times as many
+  const bool halves = entry_of(plan.pipeline_schedule).halves, paired = plan.turns() == Turns::Paired;
+  if (plan.virtual_stages == 1) return {(halves || paired ? 3 : 1) * stages + (paired ? 3 : 1) * steady, 1};
+  return {(halves || paired ? 4 : 3) * stages, stages, .5 / plan.virtual_stages};
 }
 
 // A step may settle late, and in turns of several micro-batches. In a longer one a whole period is looked at that ends

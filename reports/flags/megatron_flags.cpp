@@ -53,6 +53,7 @@ class Megatron {
     gradients();
     recomputing();
     experts();
+    overlaps();
     graphs();
     FrameworkFlags flags = out_.finish(own());
     flags.text = text(flags);
@@ -101,6 +102,7 @@ class Megatron {
                       copy_knobs(KnobClass::Pipeline, own, taken.plan);
                     });
     }
+    virtual_stages_ = own.virtual_stages;
     if (p.pp == 1) return;
     Experiment laid_out = e_;
     if (own.virtual_stages != plan_.virtual_stages) laid_out.parallelism.pipeline_layout.clear();
@@ -216,6 +218,57 @@ class Megatron {
     out_.flag("--moe-pad-expert-input-to-capacity", "", always);
   }
 
+  // Why it does not let two micro-batches overlap, as its configuration asserts
+  // (core/transformer/transformer_config.py); empty: it does.
+  std::string no_pairs_because() const {
+    if (e_.parallelism.pp > 1 && virtual_stages_ == 1) return "on several stages it asks for virtual stages";
+    if (plan_.recompute.has(Recompute::Full)) return "it asks for no full recompute";
+    if (plan_.recompute.has(Recompute::Moe)) return "it asks for no recompute of moe";
+    if (e_.workload.mtp_layers > 1) return "it takes one layer of multi-token prediction at most";
+    if (e_.workload.dtype != DType::Bf16 && e_.workload.dtype != DType::Fp16) return "it asks for bf16 or fp16";
+    return "";
+  }
+
+  void overlaps() {
+    out_.say({"pair_order", "delay_weight_gradient", "shared_experts"});
+    const bool asked = plan_.scope == Scope::Batch;
+    if (asked) out_.say({"scope"});
+    const std::string why_not = asked ? no_pairs_because() : "";
+    const bool pairs = asked && why_not.empty();
+    if (asked && !pairs)
+      out_.cannot(fmt::format("plan.scope batch: {}, and so runs layer after layer", why_not), [](TakenPlan& taken) {
+        taken.plan.scope = Scope::Layer;
+        taken.plan.pair_order = PairOrder::Alternate;
+      });
+    if (pairs) out_.flag("--overlap-moe-expert-parallel-comm", "", since("0.14"));
+    if (pairs && plan_.pair_order == PairOrder::AttentionEarly)
+      out_.flag("--ep-overlap-early-attn-memory-release", "", since("0.16"));
+    if (pairs && plan_.pair_order == PairOrder::ExpertsFirst)
+      out_.cannot("plan.pair_order experts_first: it runs forward attention before backward experts (alternate)",
+                  [](TakenPlan& taken) { taken.plan.pair_order = PairOrder::Alternate; });
+    delayed_weights(pairs);
+    if (plan_.shared_experts == SharedExperts::Serial) return;
+    if (pairs)
+      out_.cannot("plan.shared_experts overlapped with scope batch: it has one or the other",
+                  [](TakenPlan& taken) { taken.plan.shared_experts = SharedExperts::Serial; });
+    else
+      out_.flag("--moe-shared-expert-overlap", "", since("0.10"));
+  }
+
+  void delayed_weights(bool pairs) {
+    if (plan_.delay_weight_gradient == DelayedWeights::None) return;
+    const DelayedWeights own = pairs ? DelayedWeights::All : DelayedWeights::Expert;
+    if (plan_.delay_weight_gradient != own)
+      out_.cannot(fmt::format("plan.delay_weight_gradient {}: {} micro-batches that overlap it delays those of {}",
+                              name_in(delayed_weights_names, plan_.delay_weight_gradient), pairs ? "with" : "without",
+                              pairs ? "all" : "experts alone"),
+                  [own](TakenPlan& taken) { taken.plan.delay_weight_gradient = own; });
+    if (pairs)
+      out_.flag("--delay-wgrad-compute", "", since("0.14"));
+    else
+      out_.flag("--overlap-dispatch-backward-with-experts-wgrad", "", since("0.18"));
+  }
+
   // Padded rows are equally many for each expert, so that a grouped product is a batched one.
   void products() {
     out_.flag("--moe-grouped-gemm", "", always);
@@ -275,6 +328,7 @@ class Megatron {
 
   const Experiment& e_;
   const Plan& plan_;
+  int virtual_stages_ = 1;  // as it runs them
   FlagWriter out_;
 };
 

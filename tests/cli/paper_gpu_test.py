@@ -226,7 +226,7 @@ def plans_of(node):
 
 def part_tune(checks, program):
     if not succeeds(checks, program, "tune", "--cluster", "dgx-h100", "--nodes", "2", "--model", "qwen3-30b-a3b", "--global-batch", "128",
-                    "--set", "workload.layers=6", "--set", "framework=bare", "--systems", "tutel", "--count", "2", "--draws", "0", "--confirm", "cuda",
+                    "--set", "workload.layers=6", "--set", "framework=bare", "--set", "plan.all_to_all=linear", "--systems", "tutel", "--count", "2", "--draws", "0", "--confirm", "cuda",
                     "--measure-time", "0.05", "-o", "tuning.json", most=280):  # fmt: skip
         return
     confirmed = json.loads((program.folder / "tuning.json").read_text(encoding="utf-8"))["confirmation"]

@@ -193,6 +193,39 @@ TEST_CASE("A training goes on with ZeRO-1, whose weights may be gathered in the 
   CHECK(r.weight_error <= 1e-12);
 }
 
+TEST_CASE("200 steps of every schedule in pairs or halves have the losses of a training in sequence") {
+  Experiment e = small_language_model(1);
+  e.model.layers = e.workload.layers = 4;
+  e.workload.batch = 8;
+  Plan plan;
+  plan.micro_batches = 4;
+  const std::string name =
+      GENERATE("megatron_ep_overlap", "megatron_ep_overlap on stages", "zb_h1", "zb_v", "dualpipe_v");
+  CAPTURE(name);
+  if (name != "megatron_ep_overlap") {
+    e.parallelism.pp = 2;
+    e.cluster.nodes *= 2;
+  }
+  if (name.starts_with("megatron")) {
+    plan.scope = Scope::Batch;
+    plan.pair_order = PairOrder::AttentionEarly;
+    plan.delay_weight_gradient = DelayedWeights::All;
+    plan.pipeline_schedule = e.parallelism.pp > 1 ? pipeline_schedule("interleaved") : pipeline_schedule("1f1b");
+    plan.virtual_stages = e.parallelism.pp > 1 ? 2 : 1;
+  } else {
+    plan.pipeline_schedule = std::ranges::find(pipeline_schedule_names, std::string_view(name), [](const auto& named) {
+                               return named.first;
+                             })->second;
+    if (name == "dualpipe_v") plan.scope = Scope::Batch;
+    if (name != "zb_h1") plan.virtual_stages = 2;
+  }
+  const TrainingReport r = HostTraining(e, plan, Element::Double).train(200);
+  CHECK(r.losses.back() < r.losses.front());
+  const double tolerance = training_tolerance(200, tolerance_of(Element::Double));
+  CHECK(r.loss_error <= tolerance);
+  CHECK(r.weight_error <= tolerance);
+}
+
 TEST_CASE("Tied embeddings train on several stages as in sequence, and both ends keep the same weights") {
   Experiment e = small_language_model(GENERATE(1, 2));
   e.model.tied_embeddings = true;

@@ -59,7 +59,7 @@ class TracedStep {
         for (TensorId id : writes ? schedule_->writes_of(op) : schedule_->reads_of(op))
           if (schedule_->tensors[id].kind != TensorKind::GateScratch &&  // memory of published code alone
               !touches(static_cast<std::int32_t>(i), id, writes))
-            names.push_back(to_string(op) + (writes ? " writes " : " reads ") + std::to_string(id));
+            names.push_back(to_string(op) + (writes ? " writes " : " reads ") + to_string(schedule_->tensors[id]));
     }
     return names;
   }
@@ -127,6 +127,12 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
     CHECK(step.strangers() == "");
     for (const std::string& name : step.untouched()) {
       INFO(name);
+      // Where activated rows are kept, one half of an expert's op works with them and the other with the hidden rows.
+      const bool of_halves = (name.starts_with("di_expert") && name.find("activated") != std::string::npos) ||
+                             (name.starts_with("dw_expert") && name.find("hidden") != std::string::npos);
+      // The norm's few weights are no rank's share of so many.
+      const bool few = name.starts_with("parameter_all_gather") && name.find("norm_weights") != std::string::npos;
+      if (of_halves || few) continue;
       const bool moves_rows =
           name.starts_with("d_encode") || name.starts_with("decode") || name.starts_with("d_decode");
       CHECK(moves_rows);  // the chunk got none of the rows

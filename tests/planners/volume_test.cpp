@@ -20,7 +20,9 @@ TEST_CASE("volume: no plan is faster than the floors of its volume") {
     Experiment e = test::random_experiment(random);
     if (interfering) test::slow_each_other(e.calibration.edit(), interference);
     const Plan plan = test::random_legal_plan(random, e);
-    if (plan.scope == Scope::Layer || !plan.shadowed_experts.empty()) continue;  // outside of every space
+    if (plan.scope == Scope::Layer || plan.scope == Scope::Batch || !plan.shadowed_experts.empty() ||
+        plan.delay_weight_gradient != DelayedWeights::None)
+      continue;  // outside of every space
     VolumeBounds bounds(e);
     const std::optional<Volume> volume = bounds.volume_of(plan);
     if (!volume) continue;

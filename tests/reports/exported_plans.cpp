@@ -19,7 +19,11 @@ Plan usual_plan() {
 Plan with_its_effect(std::string_view knob) {
   Plan plan = usual_plan();
   if (knob == "scope") plan.forward_degree = plan.backward_degree = 2;
-  if (knob == "virtual_stages") plan.pipeline_schedule = pipeline_schedule("interleaved");
+  if (knob == "pair_order") {
+    plan.scope = Scope::Batch;
+    plan.forward_degree = plan.backward_degree = 1;
+  }
+  if (knob == "virtual_stages" || knob == "pair_order") plan.pipeline_schedule = pipeline_schedule("interleaved");
   if (knob == "gradient_chunk_bytes") plan.grad_sync = GradSync::FixedChunks;
   if (knob == "gradient_slices") plan.grad_sync = GradSync::Partitioned;
   if (knob == "parameter_gather") plan.grad_sync = GradSync::WithDense;

@@ -84,6 +84,66 @@ MEGATRON_ARGS=(
 )");
 }
 
+namespace {
+
+// The last arguments, which say what overlaps, and what Megatron-LM cannot do.
+std::pair<std::vector<std::string>, std::vector<std::string>> overlaps(const Experiment& e, const Plan& plan) {
+  const FrameworkFlags flags = flags_for(Framework::Megatron, e, plan);
+  std::vector<std::string> names;
+  for (const Flag& flag : flags.flags)
+    if (flag.name.find("overlap-") != std::string::npos || flag.name.find("delay") != std::string::npos ||
+        flag.name.find("shared-expert") != std::string::npos)
+      if (flag.name.find("grad-reduce") == std::string::npos && flag.name.find("param") == std::string::npos)
+        names.push_back(flag.name);
+  return {names, flags.cannot};
+}
+
+}  // namespace
+
+// Its configuration asserts all this (core/transformer/transformer_config.py at d98e8a6).
+TEST_CASE("flags of Megatron-LM: two micro-batches overlap under its conditions") {
+  using Names = std::vector<std::string>;
+  Experiment e = laid_out();
+  e.model.shared_experts = {1, 4, false};
+  Plan plan = usual_plan();
+  plan.scores_at = ScoresAt::Experts;
+  plan.comm_streams = CommStreams::ByGroup;
+  plan.recompute = {Recompute::MpGather};
+  plan.scope = Scope::Batch;
+  plan.forward_degree = plan.backward_degree = 1;
+  plan.pipeline_schedule = pipeline_schedule("interleaved");
+  plan.virtual_stages = 2;
+  CHECK(overlaps(e, plan) == std::pair(Names{"--overlap-moe-expert-parallel-comm"}, Names{}));
+  plan.pair_order = PairOrder::AttentionEarly;
+  plan.delay_weight_gradient = DelayedWeights::All;
+  CHECK(overlaps(e, plan) == std::pair(Names{"--overlap-moe-expert-parallel-comm",
+                                             "--ep-overlap-early-attn-memory-release", "--delay-wgrad-compute"},
+                                       Names{}));
+  plan.shared_experts = SharedExperts::Overlapped;
+  CHECK(overlaps(e, plan).second == Names{"plan.shared_experts overlapped with scope batch: it has one or the other"});
+  plan.shared_experts = SharedExperts::Serial;
+  plan.pair_order = PairOrder::Alternate;
+  const auto refused = [&](const Experiment& experiment, const Plan& asked) {
+    return overlaps(experiment, asked).second.front();
+  };
+  Plan on_one_lap = plan;
+  on_one_lap.pipeline_schedule = pipeline_schedule("1f1b");
+  on_one_lap.virtual_stages = 1;
+  CHECK_THAT(refused(e, on_one_lap), Contains("on several stages it asks for virtual stages"));
+  Plan recomputing = plan;
+  recomputing.recompute = {Recompute::MpGather, Recompute::Moe};
+  CHECK_THAT(refused(e, recomputing), Contains("it asks for no recompute of moe"));
+  Experiment predicting = e;
+  predicting.workload.mtp_layers = 2;
+  CHECK_THAT(refused(predicting, plan), Contains("one layer of multi-token prediction at most"));
+  // Without pairs the gradients of experts' weights alone may wait, and shared experts may overlap.
+  plan.scope = Scope::Layer;
+  plan.delay_weight_gradient = DelayedWeights::Expert;
+  plan.shared_experts = SharedExperts::Overlapped;
+  CHECK(overlaps(e, plan) ==
+        std::pair(Names{"--overlap-dispatch-backward-with-experts-wgrad", "--moe-shared-expert-overlap"}, Names{}));
+}
+
 TEST_CASE("flags of Megatron-LM: stages of unequal length are a layout") {
   Experiment e = laid_out();
   e.workload.layers = e.model.layers = 5;

@@ -261,6 +261,14 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
   } else if (knob == "backward_degrees") {
     if (draw.chance(15))
       for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
+  } else if (knob == "delay_weight_gradient") {
+    if (draw.chance(25)) p.delay_weight_gradient = draw.one_of({DelayedWeights::Expert, DelayedWeights::All});
+  } else if (knob == "shared_experts") {
+    if (e.model.shared_experts.count > 0 && draw.chance(50)) p.shared_experts = SharedExperts::Overlapped;
+  } else if (knob == "restore" && p.delay_weight_gradient != DelayedWeights::None && draw.chance(80)) {
+  } else if (knob == "buffers" && p.delay_weight_gradient != DelayedWeights::None && draw.chance(80)) {
+  } else if (knob == "pair_order") {
+    if (p.scope == Scope::Batch) p.pair_order = pair_order_names[draw.below(pair_order_names.size())].second;
   } else if (knob == "peer_group") {
     if (draw.chance(50)) p.peer_group = draw.between(1, 4);
   } else if (knob == "all_to_all" && e.workload.message_sizes == MessageSizes::Routed && draw.chance(50)) {
@@ -328,6 +336,20 @@ struct DrawByType {
   }
 };
 
+// Makes the plan one whose micro-batches overlap.
+void make_pairs(Draw& draw, const Experiment& e, Plan& p) {
+  p.forward_degree = p.backward_degree = 1;
+  p.backward_degrees.clear();
+  p.split = Split::Capacity;
+  p.host_sync = false;
+  if (!entry_of(p.pipeline_schedule).pairs) p.pipeline_schedule = pipeline_schedule("1f1b");
+  if (can_interleave(e) && draw.chance(60))
+    p.pipeline_schedule = draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("dualpipe_v")});
+  const NamedProgram& program = entry_of(p.pipeline_schedule);
+  p.virtual_stages = program.shape == StageShape::One ? 1 : 2;
+  p.micro_batches = draw.between(1, 2) * std::max(2, e.parallelism.pp * std::max(1, program.least_per_rank));
+}
+
 }  // namespace
 
 Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> table) {
@@ -336,6 +358,7 @@ Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> tabl
   for (const Knob& knob : table)
     if (const bool drawable = knob.built || draw.chance(2); drawable && !draw_specially(draw, knob.name, e, p))
       std::visit(DrawByType{draw, p}, knob.type);
+  if (p.scope == Scope::Batch) make_pairs(draw, e, p);
   if (p.grad_sync == GradSync::Partitioned && e.parallelism.pp * p.virtual_stages <= e.workload.layers &&
       (p.virtual_stages == 1 || e.parallelism.pipeline_layout.empty()))
     p.gradient_slices = random_slices(draw, e, p);

@@ -26,9 +26,10 @@ TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId att
 }
 
 // Phases, between which a host_sync waits: all that is before the experts, the experts, decode. If attention is
-// chunked, the first takes the chunks' sends with it. `encode` makes the chunks of a part's tokens. Returns combined.i.
+// chunked, the first takes the chunks' sends with it. `encode` makes the chunks of a part's tokens, and `beside` what
+// runs while they are on their way. Returns combined.i.
 template <class Encode>
-TensorIds moe_forward(StepContext& c, int layer, Encode encode, SavedMoe& saved) {
+TensorIds moe_forward(StepContext& c, int layer, Encode encode, SavedMoe& saved, const std::function<void()>& beside) {
   const std::vector<TokenPart>& parts = c.parts(layer);
   const bool chunked = parts.front().chunk >= 0;
   PartByPart encoded(parts, [&](const TokenPart& part) {
@@ -40,6 +41,7 @@ TensorIds moe_forward(StepContext& c, int layer, Encode encode, SavedMoe& saved)
   });
   TensorIds combined = experts_forward(c, layer, std::ref(encoded), saved.experts, [&] {
     if (chunked) c.host_sync(Phase::Forward, layer);
+    beside();
   });
   c.host_sync(Phase::Forward, layer);
   return combined;
@@ -50,7 +52,16 @@ TensorId moe_layer_forward(StepContext& c, int layer, TensorId x, SavedLayer& sa
     const TensorId attended = attention_forward(c, layer, part, saved.attention);
     return encode_forward(c, layer, part, x, attended, saved.moe);
   };
-  const TensorIds combined = moe_forward(c, layer, encode, saved.moe);
+  const bool shares = c.volumes(layer).ffn_hidden > 0,
+             overlapped = c.plan().shared_experts == SharedExperts::Overlapped;
+  TensorId through_shared;
+  const auto shared = [&] {
+    through_shared =
+        dense_ffn_forward(c, layer, (c.has_norms() ? saved.moe.normed : saved.moe.input).front(), saved.ffn);
+  };
+  const TensorIds combined = moe_forward(c, layer, encode, saved.moe, [&] {
+    if (shares && overlapped) shared();
+  });
   const TensorId output =
       c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
   c.hold_mask(output);
@@ -58,11 +69,9 @@ TensorId moe_layer_forward(StepContext& c, int layer, TensorId x, SavedLayer& sa
     receive_rows(c, layer, part, of_part(part, combined), saved.moe);
     decode_forward(c, layer, part, output, saved.moe);
   }
-  if (c.volumes(layer).ffn_hidden > 0)  // shared experts
-    add_up(
-        c, Phase::Forward, layer,
-        {output, dense_ffn_forward(c, layer, (c.has_norms() ? saved.moe.normed : saved.moe.input).front(), saved.ffn)},
-        output);
+  if (!shares) return output;
+  if (!overlapped) shared();
+  add_up(c, Phase::Forward, layer, {output, through_shared}, output);
   return output;
 }
 
@@ -106,7 +115,7 @@ void recompute_experts(StepContext& c, int layer, OpId begin, SavedMoe& saved) {
   made.input = saved.input;
   made.normed = saved.normed;
   const auto encode = [&](const TokenPart& part) { return encode_again(c, layer, part, made); };
-  const TensorIds combined = moe_forward(c, layer, encode, made);
+  const TensorIds combined = moe_forward(c, layer, encode, made, [] {});
   for (const TokenPart& part : c.parts(layer)) receive_rows(c, layer, part, of_part(part, combined), made);
   saved = std::move(made);
 }

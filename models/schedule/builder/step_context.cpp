@@ -2,6 +2,7 @@
 #include "models/schedule/builder/step_context.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
@@ -14,11 +15,14 @@
 namespace dovetail::builder {
 namespace {
 
-std::size_t op_estimate(const Experiment& e, const Plan& plan) {
+std::size_t op_estimate(const Experiment& e, const Plan& plan, int micro_batches) {
   const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
-  return static_cast<std::size_t>(e.workload.all_layers() * plan.micro_batches) * (chunks + 45) +
+  return static_cast<std::size_t>(e.workload.all_layers() * micro_batches) * (chunks + 45) +
          plan.gradient_slices.size() + 4;
 }
+
+// The first and the last one, and one that stands for the others.
+constexpr int recorded_micro_batches = 3;
 
 // The last elements become a slice of their own. Both stages that hold the embedding then cut its gradient into the
 // same shards, so that each rank's shard of one is that of the same rank of the other. Megatron-LM has a bucket for it.
@@ -43,7 +47,7 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       plan_(plan),
       groups_(exchange_groups(plan, experiment.parallelism)),
       layout_(stage_layout(plan, experiment)),
-      writer_(op_estimate(experiment, plan)),
+      writer_(op_estimate(experiment, plan, std::min(plan.micro_batches, recorded_micro_batches))),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
       weights_(static_cast<std::size_t>(experiment.workload.all_layers())),
@@ -197,8 +201,12 @@ std::int64_t StepContext::held_parameters() const {
   return sum;
 }
 
-Schedule StepContext::finish() {
-  Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
+std::size_t StepContext::expected_ops() const {
+  return op_estimate(experiment_, plan_, plan_.micro_batches);
+}
+
+Schedule StepContext::finish(ScheduleWriter step) const {
+  Schedule schedule = step.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
   schedule.virtual_stages = plan_.virtual_stages;
   schedule.stage_shape = dovetail::entry_of(plan_.pipeline_schedule).shape;
@@ -283,6 +291,19 @@ OpId StepContext::add_backward(Op op, const OpWork& work, const std::function<Wo
 void StepContext::add_weights(int virtual_stage) {
   for (const DeferredOp& deferred : deferred_.take(virtual_stage, micro_batch_))
     add(deferred.op, deferred.reads, deferred.writes, deferred.after);
+}
+
+constexpr int delayed = -1;  // in place of a virtual stage
+void StepContext::begin_delay() {
+  if (deferred_.is_open()) return;
+  deferred_.begin(delayed, micro_batch_);
+  delaying_ = true;
+}
+void StepContext::end_delay() {
+  if (std::exchange(delaying_, false)) deferred_.end();
+}
+void StepContext::add_delayed() {
+  if (!deferred_.is_open()) add_weights(delayed);
 }
 
 bool StepContext::keeps_activated() const {

@@ -148,6 +148,10 @@ class StepContext {
   void begin_halves(int virtual_stage) { deferred_.begin(virtual_stage, micro_batch_); }
   void end_halves() { deferred_.end(); }
   void add_weights(int virtual_stage);
+  // In a whole backward pass: what makes gradients of weights between the first two comes with the third.
+  void begin_delay();
+  void end_delay();
+  void add_delayed();
   OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
 
   // From now on ops and tensors are recomputed ones, until end_recomputing(). An op that reads nothing recomputed waits
@@ -190,7 +194,9 @@ class StepContext {
   TensorId pass(const Op& op, std::span<const TensorId> inputs, TensorKind kind, std::int64_t elements,
                 TensorId buffer = {});
 
-  Schedule finish();
+  std::size_t expected_ops() const;  // of the step, about
+  // The schedule of this step, whose ops and tensors are those of writer() or copies of them.
+  Schedule finish(ScheduleWriter step) const;
 
  private:
   struct Stage {
@@ -224,6 +230,7 @@ class StepContext {
   EndVolumes ends_;
   EndWeightIds end_weights_;
   DeferredOps deferred_;
+  bool delaying_ = false;
   int stage_ = 0, micro_batch_ = 0;
   bool recomputing_ = false;
   OpId recomputing_after_;

@@ -214,7 +214,9 @@ TEST_CASE("An experiment file has comments, paths beside it and parts written ou
 
 TEST_CASE("A plan file gives every knob") {
   const TemporaryFolder folder;
-  folder.write("plan.json", R"({"backward_degrees": [1, 2], "scope": "block", "delay_weight_gradient": true,
+  folder.write(
+      "plan.json",
+      R"({"backward_degrees": [1, 2], "scope": "block", "pair_order": "experts_first", "delay_weight_gradient": "all",
     "split": "peers", "peer_group": 3, "order": "ready_first", "comm_streams": "dispatch_combine",
     "all_to_all": "two_dimensional", "all_to_all_levels": [2, 3], "all_to_all_implementation": "fused",
     "protocol": "low_latency", "dispatch_wire": "bf16", "combine_wire": "fp8", "encoding": "dense", "scores_at": "experts",
@@ -232,7 +234,8 @@ TEST_CASE("A plan file gives every knob") {
                   .backward_degree = 6,
                   .backward_degrees = {1, 2},
                   .scope = Scope::Block,
-                  .delay_weight_gradient = true,
+                  .pair_order = PairOrder::ExpertsFirst,
+                  .delay_weight_gradient = DelayedWeights::All,
                   .split = Split::Peers,
                   .peer_group = 3,
                   .order = Order::ReadyFirst,

@@ -202,6 +202,40 @@ TEST_CASE("Every program has each unit once, and none waits for ever") {
   }
 }
 
+TEST_CASE("Paired programs run more forward passes ahead, and then both beside each other") {
+  CHECK(text(make_program(pipeline_schedule("1f1b"), 1, 4, 1, Turns::Paired), 0) == "F0 (F1 B0) (F2 B1) (F3 B2) B3 ");
+  const Program two = make_program(pipeline_schedule("1f1b"), 2, 5, 1, Turns::Paired);
+  CHECK(text(two, 0) == "F0 F1 F2 (F3 B0) (F4 B1) B2 B3 B4 ");
+  CHECK(text(two, 1) == "F0 (F1 B0) (F2 B1) (F3 B2) (F4 B3) B4 ");
+  // Two ranks take turns with no wait in between: F0 F1 on the first one, then 20 pairs that take 3, then B18 and B19.
+  const Program many = make_program(pipeline_schedule("1f1b"), 2, 20, 1, Turns::Paired);
+  CHECK(run(many, {1, 1, 1}).makespan == Approx(2 * 1 + 20 * 3 + 1));
+  for (const auto& [name, schedule] : pipeline_schedule_names) {
+    if (!entry_of(schedule).pairs) continue;
+    const StageShape shape = entry_of(schedule).shape;
+    INFO(name);
+    for (int p : {1, 2, 3, 5, 8})
+      for (int m : {2 * p, 3 * p, 7 * p})
+        CHECK_NOTHROW(validate(make_program(schedule, p, m, shape == StageShape::One ? 1 : 2, Turns::Paired)));
+  }
+}
+
+// Megatron-LM's overlap of micro-batches: warm-up of (p - r - 1) 2 + (v - 1) p + 1 chunks. p = 8, v = 4, rank 0: 39
+// chunks are live without pairs, 40 with them. A pair that takes as long as its parts has the bubble (p - 1)(F + B)/v.
+TEST_CASE("Pairs of interleaved passes hold one more chunk, and the bubble stays") {
+  const int p = 8, v = 4, m = 32;
+  const Program apart = make_program(pipeline_schedule("interleaved"), p, m, v),
+                paired = make_program(pipeline_schedule("interleaved"), p, m, v, Turns::Paired);
+  for (int rank = 0; rank < p; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    CHECK(most_live(apart)[at] == 2 * (p - rank - 1) + (v - 1) * p + 1);
+    CHECK(most_live(paired)[at] == most_live(apart)[at] + 1);
+  }
+  const double bubble = (p - 1) * (1 + 2);
+  CHECK(run(apart, {1, 1, 1}).makespan == Approx(m * v * 3 + bubble));
+  CHECK(run(paired, {1, 1, 1}).makespan == Approx(m * v * 3 + bubble));
+}
+
 TEST_CASE("Whole backward passes may be made into halves") {
   CHECK(text(in_halves(make_program(pipeline_schedule("1f1b"), 2, 2)), 1) == "F0 I0 W0 F1 I1 W1 ");
   CHECK_NOTHROW(validate(in_halves(make_program(pipeline_schedule("dualpipe_v"), 3, 7, 2))));
