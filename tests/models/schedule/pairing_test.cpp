@@ -61,7 +61,8 @@ std::string order_of_one_layer(PairOrder order) {
 
 TEST_CASE("A step in pairs is a permutation of one that is not, and each pass keeps its order") {
   int several_stages = 0, recomputed = 0, uneven = 0;
-  for (int seed = 1; seed <= test::cases(80); ++seed) {
+  const int wanted = test::cases(80);
+  for (int seed = 1; seed <= wanted; ++seed) {
     test::Random random(static_cast<unsigned>(seed));
     auto [e, plan] = in_pairs(random);
     INFO("seed " << seed << ": " << test::describe(e, plan));
@@ -77,7 +78,7 @@ TEST_CASE("A step in pairs is a permutation of one that is not, and each pass ke
     CHECK(passes(paired) == passes(apart));
   }
   CAPTURE(several_stages, recomputed, uneven);
-  CHECK(std::min({several_stages, recomputed, uneven}) > 0);
+  CHECK(std::min({several_stages, recomputed, uneven}) >= wanted / 40);
 }
 
 TEST_CASE("Exchanges of one micro-batch lie beside the computation of the other, in the order that the plan has") {
