@@ -33,8 +33,8 @@ std::string describe(const Proof& proof) {
 }
 
 // Exchanges run beside what makes gradients of weights later, which bounds of layers do not know.
-bool has_bounds(const Plan& best) {
-  return best.delay_weight_gradient == DelayedWeights::None;
+bool has_bounds(const Plan& plan) {
+  return plan.delay_weight_gradient == DelayedWeights::None;
 }
 
 // Bounds are about what the evaluator says. Results that come about otherwise prove nothing.
@@ -153,7 +153,7 @@ class Dovetail final : public Planner {
     if (feasible && !climbs(task))                                         // their order would have to be built whole
       static_cast<void>(refusal_of([&] { try_shadows(task, contest); }));  // some have no known cost
     const bool searched = std::ranges::find(found.plans, contest.best(), &Prediction::plan) != found.plans.end();
-    const bool bounded = has_bounds(contest.best());
+    const bool bounded = has_bounds(task.base) && has_bounds(contest.best());
     std::string why = bounded || task.trial || !feasible
                           ? reason(found.proof, contest, feasible, bool{task.trial})
                           : fmt::format(
