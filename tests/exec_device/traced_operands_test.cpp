@@ -127,7 +127,7 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
     CHECK(step.strangers() == "");
     for (const std::string& name : step.untouched()) {
       INFO(name);
-      // Where activated rows are kept, one half of an expert's op works with them and the other with the hidden rows.
+      // With activated rows kept, one half of an expert's op works with them and the other with the hidden rows.
       const bool of_halves = (name.starts_with("di_expert") && name.find("activated") != std::string::npos) ||
                              (name.starts_with("dw_expert") && name.find("hidden") != std::string::npos);
       // The norm's few weights are no rank's share of so many.
