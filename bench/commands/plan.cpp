@@ -97,6 +97,7 @@ void add_regret(const Question& question, const Candidate& candidate, const Plan
   oracle.system.planner.name = "exhaustive";
   oracle.system.plan.micro_batches = choice.plan.micro_batches;
   oracle.system.plan.pipeline_schedule = choice.plan.pipeline_schedule;
+  oracle.system.plan.program = choice.plan.program;
   const Seconds best = evaluate(Evaluation(question, backend, evaluate).choose(oracle).plan);
   choice.report.regret = std::max(0.0, evaluate(choice.plan) / best - 1);
 }

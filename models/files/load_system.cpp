@@ -7,6 +7,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
+#include "models/files/load_program.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schema_file.hpp"
@@ -36,6 +37,7 @@ struct ValueReader {
     plan.*list.member = read_list<int>([&](const JsonReader& each) { return each.integer(list.least); });
   }
   void operator()(const SlicesKnob& list) const { plan.*list.member = read_list<GradientSlice>(read_slice); }
+  void operator()(const ProgramKnob& program) const { plan.*program.member = read_program(json, key); }
   void operator()(const SetKnob& set) const {
     std::vector<std::pair<std::string_view, std::uint32_t>> names;
     for (const KnobValue& value : set.values()) names.emplace_back(value.name, std::uint32_t{1} << value.value);

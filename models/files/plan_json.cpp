@@ -32,6 +32,7 @@ struct ValueJson {
           {{"window", name_in(window_names, slice.window)}, {"layer", slice.layer}, {"elements", slice.elements}});
     return list;
   }
+  Json operator()(const ProgramKnob& program) const { return (plan.*program.member).lines(); }
   template <class Type>
   Json operator()(const Type& type) const {
     return plan.*type.member;

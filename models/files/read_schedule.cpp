@@ -331,7 +331,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   if (s.routed) s.expert_kernel = file.plan.expert_kernel;
   s.row_tile = file.plan.row_tile;
   s.virtual_stages = file.plan.virtual_stages;
-  s.stage_shape = entry_of(file.plan.pipeline_schedule).shape;
+  s.stage_shape = file.plan.pipeline().shape;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(

@@ -398,6 +398,16 @@ constexpr std::array table{
          .search = Together,
          .holds_rows = true,
          .help = "Micro-batches go through the pipeline stages (parallelism.pp) in this order."},
+    Knob{.name = "program",
+         .type = ProgramKnob{&Plan::program},
+         .group = Pipeline,
+         .search = Kept,
+         .holds_rows = true,
+         .help = "With pipeline_schedule listed, the order of units on each pipeline rank, in a line for each: a list "
+                 "of lines, or the path of a file that has them. A unit is its stage, F, B, I or W, and its "
+                 "micro-batch, such as 0F3; (1F4;2B0) are two beside each other, and commas or blanks lie between "
+                 "slots, as in the files that PyTorch writes of its pipeline schedules. I and W are the gradients of "
+                 "inputs and of weights, B is both."},
     Knob{.name = "virtual_stages",
          .type = CountKnob{&Plan::virtual_stages, 1, most_stages},
          .group = Pipeline,

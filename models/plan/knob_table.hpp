@@ -49,6 +49,10 @@ struct CountsKnob {
 struct SlicesKnob {
   std::vector<GradientSlice> Plan::*member;
 };
+// A program, in files a list of lines or the path of a file that has them.
+struct ProgramKnob {
+  ListedProgram Plan::*member;
+};
 // Some of the named values, or none, which is the default. In files: "none", one name, or a list of names. `get` and
 // `set`: as EnumSet::bits().
 struct SetKnob {
@@ -63,7 +67,7 @@ struct SetKnob {
   }
 };
 inline constexpr std::string_view no_values = "none";  // of a SetKnob
-using KnobType = std::variant<ChoiceKnob, FlagKnob, CountKnob, BytesKnob, CountsKnob, SlicesKnob, SetKnob>;
+using KnobType = std::variant<ChoiceKnob, FlagKnob, CountKnob, BytesKnob, CountsKnob, SlicesKnob, ProgramKnob, SetKnob>;
 
 // Arrangement: what runs side by side. Volumes: which ops there are, and how long each of them takes. Pipeline: how the
 // batch goes through the stages. Memory: what is kept for the backward pass. Gradients: when they are reduced. Degrees:

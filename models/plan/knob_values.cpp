@@ -7,6 +7,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/plan/knob_table.hpp"
+#include "models/plan/program.hpp"
 #include "models/plan/refuse.hpp"
 
 namespace dovetail {
@@ -39,6 +40,17 @@ void append(const std::vector<GradientSlice>& slices, std::vector<std::int64_t>&
     numbers.insert(numbers.end(), {static_cast<std::int64_t>(slice.window), slice.layer, slice.elements});
 }
 
+void append(const ListedProgram& program, std::vector<std::int64_t>& numbers) {
+  append(program.ranks(), numbers);
+  for (const std::vector<Slot>& slots : program.program().ranks) {
+    append(std::ssize(slots), numbers);
+    for (const Slot& slot : slots)
+      for (const std::optional<Unit>& unit : {std::optional(slot.unit), slot.beside})
+        numbers.insert(numbers.end(), {unit ? static_cast<std::int64_t>(unit->kind) : -1, unit ? unit->stage : 0,
+                                       unit ? unit->micro_batch : 0});
+  }
+}
+
 template <class T>
 std::string text(const T& value) {
   return fmt::format("{}", value);
@@ -46,6 +58,10 @@ std::string text(const T& value) {
 template <class T>
 std::string text(const std::vector<T>& list) {
   return list.empty() ? "none" : fmt::format("a list of {}", list.size());
+}
+
+std::string text(const ListedProgram& program) {
+  return text(program.lines());
 }
 
 [[noreturn]] void refuse_value(const Knob& knob, std::string_view value, std::string_view built) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/base/names.hpp"
+#include "models/plan/program.hpp"
 #include "models/plan/refuse.hpp"
 #include "models/question/pipeline_layout.hpp"
 
@@ -14,12 +15,35 @@ namespace dovetail {
 namespace {
 
 std::string_view schedule_name(const Plan& p) {
-  return entry_of(p.pipeline_schedule).name;
+  return p.pipeline().name;
+}
+
+// A program that is listed is made for so many ranks, stages and micro-batches.
+void require_listed(const Plan& p, const Experiment& e) {
+  if (!p.lists_program()) {
+    if (!p.program.empty())
+      refuse("program", fmt::format("contradicts plan.pipeline_schedule {}; expected listed", schedule_name(p)));
+    return;
+  }
+  const ListedProgram& program = p.program;
+  if (program.empty())
+    refuse("pipeline_schedule", "listed needs a program; expected plan.program, with a line for each pipeline rank");
+  if (program.ranks() != e.parallelism.pp)
+    refuse("program",
+           fmt::format("{} lines; expected {}, one for each of parallelism.pp", program.ranks(), e.parallelism.pp));
+  if (program.micro_batches() != p.micro_batches)
+    refuse("micro_batches",
+           fmt::format("{}, but plan.program has {}; expected the same", p.micro_batches, program.micro_batches()));
+  if (program.laps() != p.virtual_stages)
+    refuse("virtual_stages", fmt::format("{}, but the ranks of plan.program have {} stages each; expected the same",
+                                         p.virtual_stages, program.laps()));
+  if (e.workload.phases == Phases::Training && !has_backward(program.program()))
+    refuse("program", "no backward passes, which workload.phases training needs");
 }
 
 // Programs with several stages on a rank.
 void require_virtual_stages(const Plan& p, int stages) {
-  const NamedProgram& program = entry_of(p.pipeline_schedule);
+  const NamedProgram& program = p.pipeline();
   const bool laps = program.shape == StageShape::Laps;
   if (p.virtual_stages == 1 || (!laps && p.virtual_stages != 2))
     refuse("pipeline_schedule", fmt::format("{} needs several stages on each rank; expected plan.virtual_stages of {}",
@@ -27,7 +51,7 @@ void require_virtual_stages(const Plan& p, int stages) {
   if (stages == 1)
     refuse("pipeline_schedule", fmt::format("{} needs a pipeline; expected parallelism.pp of 2 or more", program.name));
   // Micro-batches go through a rank's stages in groups of as many as the pipeline has ranks.
-  if (laps && p.micro_batches % stages != 0)
+  if (laps && !p.lists_program() && p.micro_batches % stages != 0)
     refuse("micro_batches", fmt::format("{} do not divide over the {} pipeline stages, which plan.pipeline_schedule "
                                         "{} needs; expected a multiple of {}",
                                         p.micro_batches, stages, program.name, stages));
@@ -39,8 +63,8 @@ void require_virtual_stages(const Plan& p, int stages) {
 }  // namespace
 
 void require_halves(const Plan& p, const Experiment& e) {
-  const bool halves = entry_of(p.pipeline_schedule).halves, delayed = p.delay_weight_gradient != DelayedWeights::None;
-  if (halves && delayed && !entry_of(p.pipeline_schedule).pairs)
+  const bool halves = p.pipeline().halves, delayed = p.delay_weight_gradient != DelayedWeights::None;
+  if (halves && delayed && !p.pipeline().pairs)
     refuse("delay_weight_gradient",
            fmt::format("{} contradicts plan.pipeline_schedule {}, which makes gradients of "
                        "weights in passes of their own; expected none",
@@ -76,7 +100,7 @@ void require_pairs(const Plan& p, const Experiment& e) {
   const auto refuse_batch = [](std::string_view why) { refuse("scope", fmt::format("batch {}", why)); };
   if (e.workload.phases != Phases::Training)
     refuse_batch("overlaps a forward pass with a backward pass, which workload.phases forward_only does not have");
-  if (!entry_of(p.pipeline_schedule).pairs)
+  if (!p.pipeline().pairs)
     refuse_batch(
         fmt::format("needs a plan.pipeline_schedule in which a forward and a backward pass take turns, which "
                     "{} does not have; expected 1f1b, interleaved or dualpipe_v",
@@ -95,7 +119,8 @@ void require_pairs(const Plan& p, const Experiment& e) {
 
 void require_stages(const Plan& p, const Experiment& e) {
   const int pp = e.parallelism.pp;
-  if (entry_of(p.pipeline_schedule).shape != StageShape::One)
+  require_listed(p, e);
+  if (p.pipeline().shape != StageShape::One)
     require_virtual_stages(p, pp);
   else if (p.virtual_stages > 1)
     refuse("virtual_stages", fmt::format("{} contradicts plan.pipeline_schedule {}, where each rank has one stage; "

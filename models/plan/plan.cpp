@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "models/plan/program.hpp"
 #include "models/question/experiment.hpp"
 #include "models/question/stage_layout.hpp"
 
@@ -33,8 +34,13 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std
   return slices;
 }
 
+Program program_of(const Plan& plan, int ranks) {
+  if (plan.lists_program()) return plan.program.program();
+  return make_program(plan.pipeline_schedule, ranks, plan.micro_batches, plan.virtual_stages, plan.turns());
+}
+
 StageLayout stage_layout(const Plan& plan, const Experiment& e) {
-  return StageLayout(e.workload, e.parallelism, plan.virtual_stages, entry_of(plan.pipeline_schedule).shape);
+  return StageLayout(e.workload, e.parallelism, plan.virtual_stages, plan.pipeline().shape);
 }
 
 }  // namespace dovetail

@@ -13,12 +13,14 @@
 #include "models/base/names.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
+#include "models/plan/listed_program.hpp"
 #include "models/plan/program_names.hpp"
 
 namespace dovetail {
 
 struct Experiment;
 class StageLayout;
+struct Program;
 
 enum class Scope { Layer, Moe, Block, Batch };
 inline constexpr Names<Scope, 4> scope_names{
@@ -192,6 +194,7 @@ struct Plan {
   bool host_sync = false;
   Graphs graphs = Graphs::None;
   PipelineSchedule pipeline_schedule = dovetail::pipeline_schedule("gpipe");
+  ListedProgram program;
   int virtual_stages = 1;
   int micro_batches = 1;
   EnumSet<Recompute> recompute;
@@ -201,6 +204,14 @@ struct Plan {
   int backward_degree_of(int layer) const {
     return backward_degrees.empty() ? backward_degree : backward_degrees[static_cast<std::size_t>(layer)];
   }
+  // A named one in place of its own.
+  void follow(PipelineSchedule named) {
+    pipeline_schedule = named;
+    program = {};
+  }
+  bool lists_program() const { return pipeline_schedule == dovetail::pipeline_schedule("listed"); }
+  // How its schedule lies on the ranks: as the table has it, or as the listed program does.
+  const NamedProgram& pipeline() const { return lists_program() ? program.entry() : entry_of(pipeline_schedule); }
   Turns turns() const { return scope == Scope::Batch ? Turns::Paired : Turns::Apart; }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
@@ -209,6 +220,9 @@ struct Plan {
 // of each layer.
 std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
                                            const StageLayout& layout);
+
+// The program of so many pipeline ranks, with the plan's own micro-batches and virtual stages.
+Program program_of(const Plan& plan, int ranks);
 
 // The layers that the stages of the experiment have where its pipeline follows the plan.
 StageLayout stage_layout(const Plan& plan, const Experiment& experiment);

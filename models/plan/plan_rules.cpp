@@ -364,11 +364,13 @@ constexpr std::array rules{
              "Micro-batches divide the batch, and the tokens of each divide over the mp ranks.",
              [](const RuledPlan& r) { require_micro_batches(r.plan, r.experiment); }},
     PlanRule{
-        "stages", "pipeline_schedule virtual_stages micro_batches",
+        "stages", "pipeline_schedule program virtual_stages micro_batches",
         "The pipeline_schedule interleaved goes with virtual_stages of 2 or more, pp of 2 or more and micro-batches "
         "that divide over pp; zb_v and dualpipe_v with virtual_stages 2, and dualpipe_v with 2 micro-batches or more "
-        "for each of the pp ranks. Other schedules have one stage on each rank. There are no more stages than layers, "
-        "and as many as parallelism.pipeline_layout has.",
+        "for each of the pp ranks. A listed schedule has the ranks, stages and micro-batches of its program, which "
+        "goes "
+        "with it alone. Other schedules have one stage on each rank. There are no more stages than layers, and as many "
+        "as parallelism.pipeline_layout has.",
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
     PlanRule{"halves", "pipeline_schedule delay_weight_gradient restore buffers",
              "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more; "

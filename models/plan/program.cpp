@@ -11,24 +11,6 @@
 namespace dovetail {
 namespace {
 
-char letter(UnitKind kind) {
-  switch (kind) {
-    case UnitKind::Forward:
-      return 'F';
-    case UnitKind::Backward:
-      return 'B';
-    case UnitKind::InputGradient:
-      return 'I';
-    case UnitKind::WeightGradient:
-      return 'W';
-  }
-  throw InternalError("kind of a unit");
-}
-
-std::string text(const Unit& unit) {
-  return fmt::format("{}{}{}", unit.stage, letter(unit.kind), unit.micro_batch);
-}
-
 // The parts of passes that are done, of all micro-batches through all stages.
 class DonePasses {
  public:
@@ -97,6 +79,15 @@ class DonePasses {
 
 }  // namespace
 
+std::string to_text(const Unit& unit) {
+  return fmt::format("{}{}{}", unit.stage, unit_letters[static_cast<std::size_t>(unit.kind)], unit.micro_batch);
+}
+
+bool has_backward(const Program& program) {
+  const auto in_slot = [](const Slot& slot) { return slot.beside || slot.unit.kind != UnitKind::Forward; };
+  return std::ranges::any_of(program.ranks, [&](const auto& slots) { return std::ranges::any_of(slots, in_slot); });
+}
+
 Program forward_only(Program program) {
   for (std::vector<Slot>& slots : program.ranks) {
     std::vector<Slot> kept;
@@ -133,8 +124,8 @@ void validate(const Program& program) {
       for (const Unit* unit : {&slot.unit, slot.beside ? &*slot.beside : nullptr}) {
         if (unit == nullptr) continue;
         if (!done.contains(*unit) || program.rank_of[static_cast<std::size_t>(unit->stage)] != static_cast<int>(rank))
-          throw InputError(fmt::format("rank {}: {} is of no stage or micro-batch of this rank", rank, text(*unit)));
-        if (!done.add(*unit)) throw InputError(fmt::format("rank {}: {} was done before", rank, text(*unit)));
+          throw InputError(fmt::format("rank {}: {} is of no stage or micro-batch of this rank", rank, to_text(*unit)));
+        if (!done.add(*unit)) throw InputError(fmt::format("rank {}: {} was done before", rank, to_text(*unit)));
       }
   if (!done.whole()) throw InputError("a micro-batch lacks a pass through a stage, expected each forward and backward");
   in_order(program);
@@ -164,7 +155,7 @@ std::vector<Slot> in_order(const Program& program) {
                              }) -
         program.ranks.begin());
     throw InputError(
-        fmt::format("rank {} waits for ever to begin {}", stuck, text(program.ranks[stuck][next[stuck]].unit)));
+        fmt::format("rank {} waits for ever to begin {}", stuck, to_text(program.ranks[stuck][next[stuck]].unit)));
   }
   return order;
 }

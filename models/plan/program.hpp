@@ -5,6 +5,8 @@
 // forward in ascending order and backward in descending order.
 #pragma once
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/plan/program_names.hpp"
@@ -15,12 +17,14 @@ namespace dovetail {
 // of its weights, which nobody waits for (Qi et al. 2023).
 enum class UnitKind { Forward, Backward, InputGradient, WeightGradient };
 inline constexpr int unit_kinds = 4;
+inline constexpr std::string_view unit_letters = "FBIW";
 
 struct Unit {
   UnitKind kind = UnitKind::Forward;
   int stage = 0, micro_batch = 0;
   friend bool operator==(const Unit&, const Unit&) = default;
 };
+std::string to_text(const Unit& unit);  // "0F3": stage, F, B, I or W, micro-batch
 
 // One unit, or two that run beside each other.
 struct Slot {
@@ -49,6 +53,8 @@ struct Program {
 // Throws InputError for laps other than its own (1; zb_v, dualpipe_v: 2; interleaved: from 1 on), and for fewer
 // micro-batches than it needs (dualpipe_v: 2 ranks; interleaved with several laps: a multiple of the ranks).
 Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps = 1, Turns turns = Turns::Apart);
+
+bool has_backward(const Program& program);
 
 // Without backward passes.
 Program forward_only(Program program);

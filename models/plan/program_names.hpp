@@ -46,7 +46,8 @@ inline constexpr auto named_programs = std::to_array<NamedProgram>(
       "(Qi et al. 2024)."},
      {"dualpipe_v", StageShape::V, true, true, false, 2,
       "Stages lie as in zb_v, and a forward pass of one is followed by a backward pass of the other, or runs beside it "
-      "with scope batch (DualPipe's V, DeepSeek-AI 2025)."}});
+      "with scope batch (DualPipe's V, DeepSeek-AI 2025)."},
+     {"listed", StageShape::One, false, false, false, 0, "The plan lists the order of each rank itself."}});
 
 constexpr const NamedProgram& entry_of(PipelineSchedule schedule) {
   return named_programs.at(static_cast<std::size_t>(schedule));

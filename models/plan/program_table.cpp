@@ -169,14 +169,15 @@ struct RankOrder {
   std::string_view name;
   Slots (*order)(const Rank&);
 };
-// In the order of named_programs.
+// In the order of named_programs. A listed program is a plan's own.
 constexpr std::array<RankOrder, named_programs.size()> rank_orders{{{"gpipe", all_then_back},
                                                                     {"1f1b", in_turn},
                                                                     {"interleaved", in_turn},
                                                                     {"zb_h1", zb_h1},
                                                                     {"zb_h2", zb_h2},
                                                                     {"zb_v", zb_v},
-                                                                    {"dualpipe_v", dualpipe_v}}};
+                                                                    {"dualpipe_v", dualpipe_v},
+                                                                    {"listed", nullptr}}};
 static_assert(std::ranges::equal(named_programs, rank_orders, {}, &NamedProgram::name, &RankOrder::name));
 
 void require(const NamedProgram& program, const Rank& r) {
@@ -198,6 +199,7 @@ Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, in
   require(named, {0, ranks, micro_batches, laps});
   Program program{micro_batches, stages_of(named.shape, ranks, laps), {}};
   const auto order = rank_orders[static_cast<std::size_t>(schedule)].order;
+  check(order != nullptr, "a program that is listed is in the plan");
   for (int rank = 0; rank < ranks; ++rank) program.ranks.push_back(order({rank, ranks, micro_batches, laps, turns}));
   return program;
 }

@@ -378,8 +378,7 @@ Schedule build_step(const Experiment& experiment, const Plan& plan, Units units,
   validate(experiment);
   validate(plan, experiment);
   StepContext c(experiment, plan);
-  Program program =
-      make_program(plan.pipeline_schedule, c.stages(), plan.micro_batches, plan.virtual_stages, plan.turns());
+  Program program = program_of(plan, c.stages());
   if (!c.training()) program = forward_only(std::move(program));
   if (backward == Backward::Halves) program = in_halves(std::move(program));
   const std::vector<Slot> order = in_order(program);

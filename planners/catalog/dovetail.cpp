@@ -32,9 +32,10 @@ std::string describe(const Proof& proof) {
                      100 * (1 - proof.bound / proof.best), looked_at);
 }
 
-// Exchanges run beside what makes gradients of weights later, which bounds of layers do not know.
+// Exchanges run beside what makes gradients of weights later, which bounds of layers do not know, and a listed program
+// may have any order.
 bool has_bounds(const Plan& plan) {
-  return plan.delay_weight_gradient == DelayedWeights::None;
+  return plan.delay_weight_gradient == DelayedWeights::None && !plan.lists_program();
 }
 
 // Bounds are about what the evaluator says. Results that come about otherwise prove nothing.
@@ -122,7 +123,7 @@ void try_pairs(const PlanningTask& task, Contest& contest) {
     set(plan);
     plan.host_sync = false;
     plan.split = Split::Capacity;
-    if (!entry_of(plan.pipeline_schedule).pairs) plan.pipeline_schedule = pipeline_schedule("1f1b");
+    if (!plan.pipeline().pairs) plan.pipeline_schedule = pipeline_schedule("1f1b");
     if (allowed(task, plan) && fits(plan, task)) contest.propose(plan);
   }
 }

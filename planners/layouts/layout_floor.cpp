@@ -181,11 +181,9 @@ LayoutFloors::LayoutFloors(const Experiment& experiment, const Plan& base, const
 bool LayoutFloors::may_be(PipelineSchedule schedule, Plan plan) const {
   const NamedProgram& like = entry_of(schedule);
   return std::ranges::any_of(pipeline_schedule_names, [&](const auto& named) {
-    const NamedProgram& program = entry_of(named.second);
-    if (program.halves != like.halves || program.shape != like.shape) return false;
     plan.pipeline_schedule = named.second;
     if (hold_) hold_(plan);
-    return plan.pipeline_schedule == named.second;
+    return plan.pipeline().halves == like.halves && plan.pipeline().shape == like.shape;
   });
 }
 
@@ -204,7 +202,13 @@ bool LayoutFloors::may_overlap(const Experiment& e, const Plan& plan) const {
          (e.model.shared_experts.count > 0 && wanted.shared_experts == SharedExperts::Overlapped);
 }
 
+bool LayoutFloors::is_listed(Plan plan) const {
+  if (hold_) hold_(plan);
+  return plan.lists_program();
+}
+
 LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail) {
+  if (is_listed(plan)) return {};
   const Experiment e = with_layout(experiment_, layout);
   Experiment micro_batch = e;
   micro_batch.workload.batch = layout.micro_batch;

@@ -37,6 +37,7 @@ class LayoutFloors {
 
  private:
   bool may_be(PipelineSchedule schedule, Plan plan) const;
+  bool is_listed(Plan plan) const;  // floors do not know what a listed program begins with
   bool may_overlap(const Experiment& experiment, const Plan& plan) const;
 
   const Experiment& experiment_;

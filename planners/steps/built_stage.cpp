@@ -120,7 +120,7 @@ BuiltPairs::BuiltPairs(const Experiment& stage, const Plan& plan) {
   Plan pairs = of_passes_alone(plan);
   pairs.scope = Scope::Batch;
   pairs.pair_order = plan.pair_order;
-  pairs.pipeline_schedule = pipeline_schedule("1f1b");
+  pairs.follow(pipeline_schedule("1f1b"));
   pairs.micro_batches = 2;
   Experiment two = stage;
   two.workload.batch *= 2;

@@ -77,7 +77,7 @@ Seconds hop_of(const Experiment& e, const Calibration& calibration) {
 
 // In halves if the plan's are.
 Backward backward_of(const Plan& plan) {
-  const bool halves = entry_of(plan.pipeline_schedule).halves;
+  const bool halves = plan.pipeline().halves;
   return halves ? Backward::Halves : Backward::AsPlanned;
 }
 

@@ -97,8 +97,7 @@ class Chunks {
  private:
   // Layers of multi-token prediction count with the last stage's costs.
   static StageLayout of_layers_alone(const Experiment& e, const Plan& plan) {
-    return StageLayout(e.workload.layers, e.parallelism, plan.virtual_stages, 0,
-                       entry_of(plan.pipeline_schedule).shape);
+    return StageLayout(e.workload.layers, e.parallelism, plan.virtual_stages, 0, plan.pipeline().shape);
   }
 
   StageLayout layout_;
@@ -108,10 +107,15 @@ class Chunks {
 // By stage: micro-batches whose rows it holds at the most. In closed form for the programs that searches try often.
 std::vector<double> under_way(const Chunks& chunks, const Plan& plan) {
   const int stages = chunks.stages(), laps = chunks.laps();
-  const NamedProgram& program = entry_of(plan.pipeline_schedule);
+  const NamedProgram& program = plan.pipeline();
   const double all = plan.micro_batches;
   std::vector<double> most(static_cast<std::size_t>(stages), all);
   if (program.last_first) return most;
+  if (plan.lists_program()) {
+    std::ranges::transform(most_live(plan.program.program()), most.begin(),
+                           [&](int passes) { return static_cast<double>(passes) / laps; });
+    return most;
+  }
   if (!program.halves) {
     for (int s = 0; s < stages; ++s) {
       const bool paired = plan.turns() == Turns::Paired;
@@ -139,7 +143,7 @@ struct Run {
 };
 Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training, Seconds hop, PipelineOrders& orders) {
   const int virtual_stages = chunks.virtual_stages();
-  const int last_done = entry_of(plan.pipeline_schedule).last_first ? 0 : micro_batches - 1;
+  const int last_done = plan.pipeline().last_first ? 0 : micro_batches - 1;
   const auto count = static_cast<std::size_t>(chunks.stages());
   Run result{{}, std::vector<Bytes>(count)};
   std::vector<Seconds> free(count), issued(count), arrived(static_cast<std::size_t>(virtual_stages * micro_batches));
@@ -194,7 +198,7 @@ Seconds all_passes(const Chunks& chunks, const Plan& plan, Seconds hop) {
     passes += of_stage;
     busiest = std::max(busiest, of_stage);
   }
-  if (entry_of(plan.pipeline_schedule).halves) return plan.micro_batches * busiest;
+  if (plan.pipeline().halves) return plan.micro_batches * busiest;
   Seconds slowest;
   for (int lap = 0; lap < laps; ++lap) {
     Seconds of_lap;
@@ -233,7 +237,7 @@ StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& c
   const int shorter = 2 * stages + all % stages;
   StepEstimate step;
   Run longest;
-  if (shorter + stages < all && !entry_of(plan.pipeline_schedule).last_first) {
+  if (shorter + stages < all && !plan.pipeline().last_first && !plan.lists_program()) {
     longest = run_of(shorter + stages);
     step.time = longest.end + (all - shorter - stages) * ((longest.end - run_of(shorter).end) / stages);
   } else {
@@ -254,6 +258,10 @@ StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& c
 }
 
 const std::vector<Slot>& PipelineOrders::of(const Plan& plan, int stages, int micro_batches, bool training, int laps) {
+  if (plan.lists_program()) {
+    const Program& program = plan.program.program();
+    return listed_ = in_order(training ? program : forward_only(program));
+  }
   const auto [place, added] =
       known_.try_emplace({plan.pipeline_schedule, plan.turns(), stages, micro_batches, training, laps});
   if (!added) return place->second;

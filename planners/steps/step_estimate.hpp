@@ -29,6 +29,7 @@ class PipelineOrders {
   const std::vector<Slot>& of(const Plan& plan, int stages, int micro_batches, bool training, int laps);
 
  private:
+  std::vector<Slot> listed_;  // of the plan asked for last that lists its program
   std::map<std::tuple<PipelineSchedule, Turns, int, int, bool, int>, std::vector<Slot>> known_;
 };
 

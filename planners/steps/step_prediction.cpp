@@ -22,7 +22,7 @@ struct Lengths {
   int shorter = 0, longest = 0;
 };
 Lengths lengths_of(int stages, const Plan& plan) {
-  const bool halves = entry_of(plan.pipeline_schedule).halves;
+  const bool halves = plan.pipeline().halves;
   const bool one_lap = stages > 1 && plan.virtual_stages == 1, paired = plan.turns() == Turns::Paired;
   const int period = std::max(2, stages), filling = (halves ? 3 : one_lap ? 1 : 2) + (paired ? 4 : 0);
   const int shorter = filling * period + plan.micro_batches % period;
@@ -32,9 +32,10 @@ Lengths lengths_of(int stages, const Plan& plan) {
 // Times the shortest window.
 constexpr std::array lengths_of_windows{1, 2, 4};
 
-// Whether a short step that repeats itself tells of the whole one. An order by readiness is made for a whole step.
+// Whether a short step that repeats itself tells of the whole one. An order by readiness, and one that is listed, is
+// made for a whole step.
 bool may_repeat(const Plan& plan) {
-  return plan.order != Order::ReadyFirst;
+  return plan.order != Order::ReadyFirst && !plan.lists_program();
 }
 
 // Whether two short steps that have not settled do. Copies to the host may fall behind by more and more.
@@ -112,7 +113,7 @@ StepPrediction::Step StepPrediction::part_of(const Experiment& experiment, const
 // fill, and only in a share of the next one it is steady for certain.
 StepPrediction::Window StepPrediction::shortest_window(int stages, const Plan& plan) {
   constexpr int steady = 4;  // the first of these waits less; pairs settle later, after up to three times as many
-  const bool halves = entry_of(plan.pipeline_schedule).halves, paired = plan.turns() == Turns::Paired;
+  const bool halves = plan.pipeline().halves, paired = plan.turns() == Turns::Paired;
   if (plan.virtual_stages == 1) return {(halves || paired ? 3 : 1) * stages + (paired ? 3 : 1) * steady, 1};
   return {(halves || paired ? 4 : 3) * stages, stages, .5 / plan.virtual_stages};
 }
@@ -129,7 +130,7 @@ StepPrediction::Window StepPrediction::longer_window(int stages, const Plan& pla
 // Whether it may save more than it costs if the step has not settled. `otherwise`: what is built then.
 bool StepPrediction::is_worthwhile(const Plan& plan, const Window& window, int otherwise) {
   constexpr double worthwhile = .7;  // of the micro-batches that are built otherwise; by choice
-  return !entry_of(plan.pipeline_schedule).last_first && window.micro_batches <= worthwhile * otherwise;
+  return !plan.pipeline().last_first && window.micro_batches <= worthwhile * otherwise;
 }
 
 bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, const Window& window, int otherwise,

@@ -23,7 +23,7 @@ bool fixed_otherwise(const PlanningTask& task, Pipeline pipeline) {
 // The ways of more than one micro-batch, whatever can be built.
 std::vector<Pipeline> ways_of_parts(const PlanningTask& task, int parts) {
   const int laps = task.base.virtual_stages, pp = task.experiment.parallelism.pp;
-  const NamedProgram& given = entry_of(task.base.pipeline_schedule);
+  const NamedProgram& given = task.base.pipeline();
   if (laps > 1)
     return {
         {given.shape == StageShape::One ? pipeline_schedule("interleaved") : task.base.pipeline_schedule, parts, laps}};

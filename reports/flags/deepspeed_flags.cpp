@@ -42,14 +42,14 @@ class DeepSpeed {
  private:
   // Its MoE examples run without stages: their ranks are data-parallel ones too, with an equal share of the samples.
   void stages() {
-    out_.say({"pipeline_schedule", "virtual_stages"});
+    out_.say({"pipeline_schedule", "program", "virtual_stages"});
     const int stages = e_.parallelism.pp;
-    const NamedProgram& program = entry_of(plan_.pipeline_schedule);
-    if (stages == 1 && program.last_first && plan_.micro_batches > 1)
+    const NamedProgram& program = plan_.pipeline();
+    if (stages == 1 && (program.last_first || plan_.lists_program()) && plan_.micro_batches > 1)
       out_.cannot(fmt::format("plan.pipeline_schedule {}: the backward pass of each micro-batch follows its forward "
                               "pass (1f1b)",
                               program.name),
-                  [](TakenPlan& taken) { taken.plan.pipeline_schedule = pipeline_schedule("1f1b"); });
+                  [](TakenPlan& taken) { taken.plan.follow(pipeline_schedule("1f1b")); });
     if (stages == 1) return;
     out_.cannot(fmt::format("parallelism.pp {}: PipelineModule cuts a model into stages, but its MoE examples run "
                             "without it; here the ranks of all stages are data parallel",
@@ -59,7 +59,7 @@ class DeepSpeed {
                   taken.groups.dp = ranks_;
                   taken.groups.edp *= stages;
                   taken.groups.pipeline_layout.clear();
-                  taken.plan.pipeline_schedule = pipeline_schedule("1f1b");
+                  taken.plan.follow(pipeline_schedule("1f1b"));
                   taken.plan.virtual_stages = 1;
                 });
   }

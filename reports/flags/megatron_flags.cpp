@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "models/plan/knob_table.hpp"
+#include "models/plan/program.hpp"
 #include "models/question/stage_layout.hpp"
 #include "reports/flags/flag_writer.hpp"
 
@@ -84,19 +85,26 @@ class Megatron {
     out_.flag("--expert-tensor-parallel-size", p.esp, since("0.10"));
   }
 
+  // Whether the plan's ranks do what they do with the other's schedule.
+  bool does_the_same(const Plan& other) const {
+    const auto ranks = [&](const Plan& plan) { return program_of(plan, e_.parallelism.pp).ranks; };
+    return other.virtual_stages == plan_.virtual_stages && ranks(other) == ranks(plan_);
+  }
+
   void stages() {
     const Parallelism& p = e_.parallelism;
-    out_.say({"pipeline_schedule", "virtual_stages"});
+    out_.say({"pipeline_schedule", "program", "virtual_stages"});
     if (e_.workload.mtp_layers > 0) out_.flag("--mtp-num-layers", e_.workload.mtp_layers, since("0.12"));
-    const NamedProgram& program = entry_of(plan_.pipeline_schedule);
+    const NamedProgram& program = plan_.pipeline();
     Plan own = plan_;  // the nearest that it can run
-    if (program.last_first || program.halves) {
+    if (program.last_first || program.halves || plan_.lists_program()) {
       const bool laps = plan_.virtual_stages > 1 && plan_.micro_batches % p.pp == 0;
-      own.pipeline_schedule = laps ? pipeline_schedule("interleaved") : pipeline_schedule("1f1b");
+      own.follow(laps ? pipeline_schedule("interleaved") : pipeline_schedule("1f1b"));
       if (!laps) own.virtual_stages = 1;
-      if (program.halves || plan_.micro_batches > 1)
+      const bool same = plan_.lists_program() ? does_the_same(own) : !program.halves && plan_.micro_batches == 1;
+      if (!same)
         out_.cannot(fmt::format("plan.pipeline_schedule {}: it runs one forward and one backward pass in turns ({})",
-                                program.name, entry_of(own.pipeline_schedule).name),
+                                program.name, own.pipeline().name),
                     [own](TakenPlan& taken) {
                       if (own.virtual_stages != taken.plan.virtual_stages) taken.groups.pipeline_layout.clear();
                       copy_knobs(KnobClass::Pipeline, own, taken.plan);

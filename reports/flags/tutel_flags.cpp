@@ -37,8 +37,8 @@ class Tutel {
 
   // Tutel is a layer: all else is set where the training is.
   void outside() {
-    out_.say({"micro_batches", "pipeline_schedule", "virtual_stages", "zero", "parameter_gather", "grad_sync",
-              "gradient_chunk_bytes", "gradient_slices", "recompute", "graphs"});
+    out_.say({"micro_batches", "pipeline_schedule", "program", "virtual_stages", "zero", "parameter_gather",
+              "grad_sync", "gradient_chunk_bytes", "gradient_slices", "recompute", "graphs"});
     const Parallelism& p = e_.parallelism;
     out_.elsewhere(
         fmt::format("Tutel is the MoE layer alone: pp {}, mp {}, dp {}, {} micro-batches, ZeRO, sums of gradients, "

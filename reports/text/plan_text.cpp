@@ -39,16 +39,27 @@ std::string slices_text(const Json& slices, bool all) {
   return text;
 }
 
+std::string lines_text(const Json& lines, bool all) {
+  if (!all) return fmt::format("{} lines (-v shows them)", lines.size());
+  std::string text;
+  for (const Json& line : lines)
+    text += fmt::format("{}{}", text.empty() ? "" : "\n" + std::string(21, ' '), line.get<std::string>());
+  return text;
+}
+
+std::string knob_text(const Knob& knob, const Json& value, bool all) {
+  if (std::holds_alternative<SlicesKnob>(knob.type)) return slices_text(value, all);
+  if (std::holds_alternative<ProgramKnob>(knob.type)) return lines_text(value, all);
+  return value_text(value);
+}
+
 // "  forward_degree 2, scope moe": the knobs that are not at their defaults.
 std::string changed_knobs(const Plan& plan, std::span<const Knob> table) {
   std::string text;
   for (const Knob& knob : table)
-    if (!has_default(knob, plan)) {
-      const Json value = value_json(knob, plan);
+    if (!has_default(knob, plan))
       text +=
-          fmt::format("{}{} {}", text.empty() ? "  " : ", ", knob.name,
-                      std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, false) : value_text(value));
-    }
+          fmt::format("{}{} {}", text.empty() ? "  " : ", ", knob.name, knob_text(knob, value_json(knob, plan), false));
   return wrapped(text.empty() ? "  every knob is at its default" : text, 98, 4) + "\n";
 }
 
@@ -59,8 +70,7 @@ std::string all_knobs(const Plan& plan, std::span<const Knob> table) {
     if (has_default(knob, plan))
       rest += fmt::format("{}{} {}", rest.empty() ? "  other knobs: " : ", ", knob.name, value_text(value));
     else
-      text += fmt::format("  {:<18} {}\n", knob.name,
-                          std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, true) : value_text(value));
+      text += fmt::format("  {:<18} {}\n", knob.name, knob_text(knob, value, true));
   }
   return text + wrapped(rest, 118, 4) + "\n";
 }

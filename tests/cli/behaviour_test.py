@@ -224,6 +224,34 @@ def test_user_values_hold(checks, program):
     checks.check("as the user set" in row["planner"]["reason"], "and said so")
 
 
+# DualPipeV on two pipeline ranks, as PyTorch writes it but for the comment.
+DUALPIPE_V = """# written by hand
+0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,3B2,(3F3;0B1)OVERLAP_F_B,3B3,0I2,0W2,0I3,0W3
+1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,(1F3;2B1)OVERLAP_F_B,(2F3;1B1)OVERLAP_F_B,2B2,1B2,2I3,1I3,2W3,1W3
+"""
+
+
+def test_program_of_a_file(checks, program):
+    (program.folder / "mine.csv").write_text(DUALPIPE_V)
+    stages = ["--set", "parallelism.pp=2", "--set", "plan.micro_batches=4", "--set", "plan.virtual_stages=2"]
+    listed = ["--set", "plan.pipeline_schedule=listed", "--set", "plan.program=mine.csv"]
+    question = ["--cluster", "dgx-h100", "--model", "mixtral-8x7b", "--system", "megatron_lm", "--set", "workload.layers=8",
+                "--set", "workload.global_batch=32"]
+    for scope in ("layer", "batch"):
+        for backend in ("analytic", "simgrid"):
+            results = []
+            for order in (listed, ["--set", "plan.pipeline_schedule=dualpipe_v"]):
+                program.run("simulate", *question, *stages, *order, "--set", f"plan.scope={scope}", "--backend", backend, "-o", "r.json", "-q")
+                results.append(load(program, "r.json")["results"][0])
+            mine, named = results
+            checks.check(len(mine["plan"]["program"]) == 2, "the program is in the result")
+            same = all(mine[key] == named[key] for key in ("makespan_s", "exposed_communication_s", "stage_peak_bytes"))
+            checks.check(same, f"{backend}, {scope}: as the named one")
+    result = program.run("run", *SHIPPED, "--system", "tutel", "--ranks", "4", "--layers", "4", "--tokens", "64", "--hidden", "32",
+                         "--measure-time", "1", "--set", "workload.batch=4", *stages, *listed)
+    checks.check("4 listed" in result.stdout and "equal the reference: yes" in result.stdout, "it runs, and computes what it must")
+
+
 def test_what_does_not_fit_is_shown(checks, program):
     result = program.run("compare", *SHIPPED, "--systems", "deepspeed_moe,tutel,fsmoe", "--set", "workload.batch=64", "--set", "plan.micro_batches=1", "-o", "a.json", "-q")
     rows = load(program, "a.json")["results"]

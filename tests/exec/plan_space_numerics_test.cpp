@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random plans and every shipped system, really executed: outputs, gradients and drops are those of the reference.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "bench/examples/custom_moe/hash_gate.hpp"
@@ -12,6 +13,7 @@
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/question/capacity.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -49,6 +51,27 @@ TEST_CASE("200 random plans compute what the reference does") {
     grouped += plan.expert_kernel == ExpertKernel::Grouped ? 1 : 0;
   }
   CHECK(grouped > 0);
+}
+
+TEST_CASE("Programs that are listed in any order compute what the reference does") {
+  const int wanted = cases(60);
+  Random random(43);
+  int listed = 0, laps = 0, there_and_back = 0, halves = 0, pairs = 0;
+  for (std::uint64_t i = 0; listed < wanted; ++i) {
+    const Experiment e = random_executable(random);
+    Plan plan = random_legal_plan(random, e);
+    if (e.parallelism.pp == 1 || plan.micro_batches == 1) continue;
+    list_program(random, e, plan);
+    if (refusal(plan, e)) continue;
+    check_seeded_numerics(e, plan, i);
+    ++listed;
+    laps += plan.pipeline().shape == StageShape::Laps ? 1 : 0;
+    there_and_back += plan.pipeline().shape == StageShape::V ? 1 : 0;
+    halves += plan.pipeline().halves ? 1 : 0;
+    pairs += plan.scope == Scope::Batch ? 1 : 0;
+  }
+  CAPTURE(laps, there_and_back, halves, pairs);
+  CHECK(std::min({laps, there_and_back, halves, pairs}) >= wanted / 20);
 }
 
 TEST_CASE("100 random plans compute what the reference does with sub-modules of a program's own") {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/reports/exported_plans.hpp"
 
+#include <algorithm>
 #include <variant>
 
 #include "models/base/overloaded.hpp"
+#include "models/plan/program.hpp"
 
 namespace dovetail::test {
 
@@ -16,6 +18,16 @@ Plan usual_plan() {
   return plan;
 }
 
+namespace {
+
+// A schedule of usual_plan() on two stages.
+ListedProgram listed(std::string_view schedule) {
+  const auto named = std::ranges::find(pipeline_schedule_names, schedule, [](const auto& name) { return name.first; });
+  return ListedProgram(make_program(named->second, 2, usual_plan().micro_batches).ranks);
+}
+
+}  // namespace
+
 Plan with_its_effect(std::string_view knob) {
   Plan plan = usual_plan();
   if (knob == "scope") plan.forward_degree = plan.backward_degree = 2;
@@ -24,6 +36,10 @@ Plan with_its_effect(std::string_view knob) {
     plan.forward_degree = plan.backward_degree = 1;
   }
   if (knob == "virtual_stages" || knob == "pair_order") plan.pipeline_schedule = pipeline_schedule("interleaved");
+  if (knob == "program") {
+    plan.pipeline_schedule = pipeline_schedule("listed");
+    plan.program = listed("1f1b");
+  }
   if (knob == "gradient_chunk_bytes") plan.grad_sync = GradSync::FixedChunks;
   if (knob == "gradient_slices") plan.grad_sync = GradSync::Partitioned;
   if (knob == "parameter_gather") plan.grad_sync = GradSync::WithDense;
@@ -54,6 +70,7 @@ std::vector<Plan> others(const Knob& knob, const Plan& plan) {
                         [&](const SlicesKnob& k) { add([&](Plan& p) {
                                                      p.*k.member = {{Window::Moe, 0, 64}};
                                                    }); },
+                        [&](const ProgramKnob& k) { add([&](Plan& p) { p.*k.member = listed("gpipe"); }); },
                         [&](const SetKnob& k) {
                           for (const KnobValue& value : k.values())
                             add([&](Plan& p) { k.set(p, k.get(p) ^ 1U << static_cast<unsigned>(value.value)); });

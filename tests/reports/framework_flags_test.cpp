@@ -173,11 +173,12 @@ bool said_elsewhere(Framework framework, std::string_view knob) {
     case Framework::Megatron:  // these messages are padded already; the slices are said as partitioned
       return Names{"expert_kernel", "gradient_slices", "pad_messages"}.contains(knob);
     case Framework::DeepSpeed:  // parts are said as one, and so are stages; it gathers weights in one way
-      return Names{"recompute", "gradient_slices", "pipeline_schedule", "virtual_stages", "pad_messages"}.contains(
-          knob);
+      return Names{"recompute", "gradient_slices", "pipeline_schedule", "program", "virtual_stages", "pad_messages"}
+          .contains(knob);
     case Framework::Tutel:  // it is a layer, and says in one line that these are set elsewhere
-      return Names{"pipeline_schedule",    "virtual_stages",  "zero",      "parameter_gather", "grad_sync",
-                   "gradient_chunk_bytes", "gradient_slices", "recompute", "graphs",           "pad_messages"}
+      return Names{"pipeline_schedule", "program",   "virtual_stages",       "zero",
+                   "parameter_gather",  "grad_sync", "gradient_chunk_bytes", "gradient_slices",
+                   "recompute",         "graphs",    "pad_messages"}
           .contains(knob);
     case Framework::Json:
       break;

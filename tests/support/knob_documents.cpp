@@ -44,6 +44,10 @@ struct TypeSchema {
   Json operator()(const CountsKnob& list) const {
     return {{"type", "array"}, {"items", whole_number(list.least, list.most)}};
   }
+  Json operator()(const ProgramKnob&) const {
+    const Json line{{"type", "string"}};
+    return {{"anyOf", {line, {{"type", "array"}, {"items", line}}}}};
+  }
   Json operator()(const SlicesKnob&) const {
     Json layer = whole_number(0, 10'000), elements{{"type", "integer"}, {"minimum", 1}};
     layer["description"] = "Layer of the window, from 0; for tail the first layer of the pipeline stage. Default: 0.";
@@ -93,6 +97,7 @@ struct ValuesText {
   std::string operator()(const CountsKnob& list) const {
     return fmt::format("list of numbers, {} to {} [empty]", list.least, list.most);
   }
+  std::string operator()(const ProgramKnob&) const { return "list of lines, or the path of a file [empty]"; }
   std::string operator()(const SlicesKnob&) const {
     return "list of slices [empty]: `window` (`moe`, `dense` or `tail`), `layer` of the window (`tail`: the first "
            "layer "

@@ -14,6 +14,7 @@
 #include "models/files/load.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/plan/plan_rules.hpp"
+#include "models/plan/program.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/plan_costs.hpp"
 #include "models/question/capacity.hpp"
@@ -277,7 +278,7 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     p.scores_at = ScoresAt::Experts;
   } else if (knob == "all_to_all_levels") {
     if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
-  } else if (knob == "gradient_slices") {  // at the end
+  } else if (knob == "gradient_slices" || knob == "program") {  // at the end
   } else if (knob == "gradient_chunk_bytes") {
     if (p.grad_sync == GradSync::FixedChunks) p.gradient_chunk_bytes = draw.between(100, 2000);
   } else if (knob == "sharding_repeats") {
@@ -286,7 +287,7 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (draw.chance(20)) p.shadowed_experts = {draw.between(0, e.model.experts - 1)};
   } else if (knob == "micro_batches") {
     if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
-    p.micro_batches *= std::max(1, e.parallelism.pp * entry_of(p.pipeline_schedule).least_per_rank);
+    p.micro_batches *= std::max(1, e.parallelism.pp * p.pipeline().least_per_rank);
   } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(60)) {
     p.pipeline_schedule =
         draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("zb_v"), pipeline_schedule("dualpipe_v")});
@@ -297,7 +298,7 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
   } else if (knob == "parameter_gather") {
     if (p.zero == 1 && draw.chance(50)) p.parameter_gather = ParameterGather::Ahead;
   } else if (knob == "virtual_stages") {
-    if (entry_of(p.pipeline_schedule).shape != StageShape::One || draw.chance(2)) p.virtual_stages = 2;
+    if (p.pipeline().shape != StageShape::One || draw.chance(2)) p.virtual_stages = 2;
   } else {
     return false;
   }
@@ -342,13 +343,81 @@ void make_pairs(Draw& draw, const Experiment& e, Plan& p) {
   p.backward_degrees.clear();
   p.split = Split::Capacity;
   p.host_sync = false;
-  if (!entry_of(p.pipeline_schedule).pairs) p.pipeline_schedule = pipeline_schedule("1f1b");
+  if (!p.pipeline().pairs) p.pipeline_schedule = pipeline_schedule("1f1b");
   if (can_interleave(e) && draw.chance(60))
     p.pipeline_schedule = draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("dualpipe_v")});
-  const NamedProgram& program = entry_of(p.pipeline_schedule);
+  const NamedProgram& program = p.pipeline();
   p.virtual_stages = program.shape == StageShape::One ? 1 : 2;
   p.micro_batches = draw.between(1, 2) * std::max(2, e.parallelism.pp * std::max(1, program.least_per_rank));
 }
+
+// Any order in which ranks can run, drawn unit by unit from those that need wait for no other.
+class RandomProgram {
+ public:
+  RandomProgram(Draw& draw, const Plan& plan, int ranks)
+      : draw_(draw),
+        rank_of_(stages_of(plan.pipeline().shape, ranks, plan.virtual_stages)),
+        halves_(draw.chance(50) ? 50 : 0),
+        pairs_(plan.scope == Scope::Batch || draw.chance(30)),
+        ranks_(static_cast<std::size_t>(ranks)) {
+    for (int i = 0; i < plan.micro_batches; ++i) ready_.push_back({UnitKind::Forward, 0, i});
+  }
+
+  ListedProgram drawn() {
+    while (!ready_.empty()) {
+      const Unit unit = take(draw_.below(ready_.size()));
+      Slot slot{unit};
+      const auto other = std::ranges::find_if(ready_, [&](const Unit& o) { return may_be_beside(unit, o); });
+      if (pairs_ && other != ready_.end() && draw_.chance(70))
+        slot.beside = take(static_cast<std::size_t>(other - ready_.begin()));
+      ranks_[rank_of(unit)].push_back(slot);
+      release(unit);
+      if (slot.beside) release(*slot.beside);
+    }
+    return ListedProgram(std::move(ranks_));
+  }
+
+ private:
+  std::size_t rank_of(const Unit& unit) const {
+    return static_cast<std::size_t>(rank_of_[static_cast<std::size_t>(unit.stage)]);
+  }
+  bool may_be_beside(const Unit& unit, const Unit& other) const {
+    const auto passes_back = [](const Unit& u) {
+      return u.kind == UnitKind::Backward || u.kind == UnitKind::InputGradient;
+    };
+    return rank_of(unit) == rank_of(other) && ((unit.kind == UnitKind::Forward && passes_back(other)) ||
+                                               (other.kind == UnitKind::Forward && passes_back(unit)));
+  }
+  Unit take(std::size_t at) {
+    const Unit unit = ready_[at];
+    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(at));
+    return unit;
+  }
+  void release(const Unit& unit) {
+    const int last = static_cast<int>(rank_of_.size()) - 1;
+    const UnitKind back = draw_.chance(halves_) ? UnitKind::InputGradient : UnitKind::Backward;
+    switch (unit.kind) {
+      case UnitKind::Forward:
+        return ready_.push_back(unit.stage < last ? Unit{UnitKind::Forward, unit.stage + 1, unit.micro_batch}
+                                                  : Unit{back, unit.stage, unit.micro_batch});
+      case UnitKind::InputGradient:
+        ready_.push_back({UnitKind::WeightGradient, unit.stage, unit.micro_batch});
+        [[fallthrough]];
+      case UnitKind::Backward:
+        if (unit.stage > 0) ready_.push_back({back, unit.stage - 1, unit.micro_batch});
+        return;
+      case UnitKind::WeightGradient:
+        return;
+    }
+  }
+
+  Draw& draw_;
+  std::vector<int> rank_of_;
+  int halves_;  // percent of the backward passes
+  bool pairs_;
+  std::vector<Unit> ready_;
+  std::vector<std::vector<Slot>> ranks_;
+};
 
 }  // namespace
 
@@ -359,10 +428,17 @@ Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> tabl
     if (const bool drawable = knob.built || draw.chance(2); drawable && !draw_specially(draw, knob.name, e, p))
       std::visit(DrawByType{draw, p}, knob.type);
   if (p.scope == Scope::Batch) make_pairs(draw, e, p);
+  if (draw.chance(10) && (e.parallelism.pp > 1 || p.virtual_stages == 1)) list_program(random, e, p);
   if (p.grad_sync == GradSync::Partitioned && e.parallelism.pp * p.virtual_stages <= e.workload.layers &&
       (p.virtual_stages == 1 || e.parallelism.pipeline_layout.empty()))
     p.gradient_slices = random_slices(draw, e, p);
   return p;
+}
+
+void list_program(Random& random, const Experiment& e, Plan& plan) {
+  Draw draw(random);
+  plan.program = RandomProgram(draw, plan, e.parallelism.pp).drawn();
+  plan.pipeline_schedule = pipeline_schedule("listed");
 }
 
 std::optional<std::string> refusal(const Plan& plan, const Experiment& experiment) {

@@ -30,6 +30,9 @@ void weigh_bytes(Random& random, Experiment& experiment);
 // or the experiment somewhere.
 Plan random_plan(Random& random, const Experiment& experiment, std::span<const Knob> table = knobs());
 
+// Gives the plan a program of its own: any order in which its ranks can run its micro-batches.
+void list_program(Random& random, const Experiment& experiment, Plan& plan);
+
 // Why validate(plan) refuses the plan; nothing if it does not.
 std::optional<std::string> refusal(const Plan& plan, const Experiment& experiment);
 

@@ -209,7 +209,7 @@ Schedule StepContext::finish(ScheduleWriter step) const {
   Schedule schedule = step.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
   schedule.virtual_stages = plan_.virtual_stages;
-  schedule.stage_shape = dovetail::entry_of(plan_.pipeline_schedule).shape;
+  schedule.stage_shape = plan_.pipeline().shape;
   schedule.graphs = plan_.graphs;
   schedule.scores_at = plan_.scores_at;
   schedule.node_ranks = deduplicating_ranks(plan_, experiment_);

@@ -6,6 +6,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/calibration_file.hpp"
+#include "models/plan/program_text.hpp"
 #include "models/price/calibration.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -223,8 +224,8 @@ TEST_CASE("A plan file gives every knob") {
     "grad_sync": "fixed_chunks", "gradient_chunk_bytes": 7, "restore": "s3", "buffers": "double",
     "expert_sharding": "ep_mp", "sharding_repeats": 2, "shadowed_experts": [0, 5], "layout": "rank_major",
     "row_tile": 16, "expert_kernel": "grouped", "shared_experts": "overlapped", "host_sync": true,
-    "pipeline_schedule": "1f1b", "virtual_stages": 3, "micro_batches": 4, "recompute": ["moe", "norms"], "zero": 1,
-    "forward_degree": 5, "backward_degree": 6, "sequence_parallel": false})");
+    "pipeline_schedule": "1f1b", "program": ["0F0 0B0"], "virtual_stages": 3, "micro_batches": 4,
+    "recompute": ["moe", "norms"], "zero": 1, "forward_degree": 5, "backward_degree": 6, "sequence_parallel": false})");
   FilesRead files;
   const System system = load_plan("plan.json", files);
   CHECK(system.name == "plan");
@@ -262,6 +263,7 @@ TEST_CASE("A plan file gives every knob") {
                   .shared_experts = SharedExperts::Overlapped,
                   .host_sync = true,
                   .pipeline_schedule = pipeline_schedule("1f1b"),
+                  .program = ListedProgram({read_slots("0F0 0B0")}),
                   .virtual_stages = 3,
                   .micro_batches = 4,
                   .recompute = {Recompute::Norms, Recompute::Moe},

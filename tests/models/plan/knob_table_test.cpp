@@ -12,6 +12,7 @@
 #include "models/files/plan_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/plan/plan_rules.hpp"
+#include "models/plan/program_text.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/planted_knobs.hpp"
 #include "tests/support/random_plans.hpp"
@@ -49,6 +50,9 @@ struct Other {
   }
   Plan operator()(const SlicesKnob& list) const {
     return changed([&](Plan& p) { p.*list.member = {{Window::Moe, 1, 5}}; });
+  }
+  Plan operator()(const ProgramKnob& program) const {
+    return changed([&](Plan& p) { p.*program.member = ListedProgram({read_slots("0F0 0B0")}); });
   }
   Plan operator()(const SetKnob& set) const {
     return changed([&](Plan& p) { set.set(p, 0b101); });
