@@ -110,6 +110,7 @@ planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
   try {
     planners::PlanChoice choice = complete(candidate, ask_);
     validate(choice.plan, experiment_of(candidate.system));
+    candidate.system.planner.require(choice.plan, experiment_of(candidate.system));
     require_costs(choice.plan, experiment_of(candidate.system));
     if (candidate.file.empty()) chosen_[candidate.system.name] = choice.plan;
     return choice;

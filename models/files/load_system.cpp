@@ -64,6 +64,12 @@ void read_sequence_parallel(const JsonReader& json, System& system) {
   if (json.has(sequence_parallel_key)) system.sequence_parallel = json.boolean(sequence_parallel_key);
 }
 
+const SystemRule* read_rule(const JsonReader& json) {
+  std::vector<std::pair<std::string_view, const SystemRule*>> names;
+  for (const SystemRule& rule : system_rules()) names.emplace_back(rule.name, &rule);
+  return json.enumeration(names);
+}
+
 // Beside its knobs, a plan file says what a system says beside its plan.
 JsonSchema plan_file_schema() {
   nlohmann::json schema = load_schema("plan");
@@ -105,6 +111,8 @@ System read_system(const JsonReader& json) {
   if (const auto schedules = planner.find("pipeline_schedules"))
     for (const JsonReader& each : schedules->elements())
       system.planner.pipeline_schedules.push_back(each.enumeration(pipeline_schedule_names));
+  if (const auto rules = json.find("rules"))
+    for (const JsonReader& each : rules->elements()) system.planner.rules.push_back(read_rule(each));
   if (const auto lists = planner.find("alternatives"))
     system.planner.alternatives = read_alternatives(*lists, system.plan);
   if (planner.has("degrees")) {

@@ -98,7 +98,8 @@ std::vector<Slot> read_slots(std::string_view line) {
 std::string to_text(const std::vector<Slot>& slots) {
   std::vector<std::string> words;
   for (const Slot& slot : slots)
-    words.push_back(slot.beside ? fmt::format("({};{})", to_text(slot.unit), to_text(*slot.beside)) : to_text(slot.unit));
+    words.push_back(slot.beside ? fmt::format("({};{})", to_text(slot.unit), to_text(*slot.beside))
+                                : to_text(slot.unit));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/plan/plan.hpp"
+#include "models/plan/system_rules.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail {
@@ -27,6 +28,13 @@ struct PlannerChoice {
   // Plans that a user of the system can choose among, the system's own first; empty: that one alone.
   std::vector<Plan> alternatives = {};
 
+  // Limits of the system beyond those of plans.
+  std::vector<const SystemRule*> rules = {};
+
+  // Throws InputError for a plan that the system cannot run.
+  void require(const Plan& plan, const Experiment& experiment) const {
+    for (const SystemRule* rule : rules) rule->require(plan, experiment);
+  }
   // Searches over whole plans may have every schedule, and other systems those in halves only if they name them.
   bool may_pipe(PipelineSchedule schedule) const {
     if (pipeline_schedules.empty()) return space == SearchSpace::Plans || !entry_of(schedule).halves;

@@ -69,7 +69,8 @@ std::vector<Plan> alternatives(const PlanningTask& task) {
   for (const Plan& listed : task.choices.alternatives.empty() ? std::vector{task.base} : task.choices.alternatives) {
     Plan plan = with_base(listed, task.base);
     if (task.hold) task.hold(plan);
-    if (!refusal(plan, task.experiment) && std::ranges::count(plans, plan) == 0) plans.push_back(plan);
+    const bool runs = !refusal_of([&] { task.choices.require(plan, task.experiment); });
+    if (runs && !refusal(plan, task.experiment) && std::ranges::count(plans, plan) == 0) plans.push_back(plan);
   }
   return plans;
 }

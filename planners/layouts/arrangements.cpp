@@ -31,7 +31,8 @@ std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Ex
   one.micro_batches = layout.micro_batches;
   one.virtual_stages = 1;
   one.pipeline_schedule = pipeline_schedule("1f1b");
-  std::vector<Plan> ways{one};
+  std::vector<Plan> ways;
+  if (choices.may_pipe(one.pipeline_schedule)) ways.push_back(one);
   const int pp = layout.groups.pp;
   if (pp == 1) return ways;
   const bool training = e.workload.phases == Phases::Training, equal_runs = layout.groups.pipeline_layout.empty();

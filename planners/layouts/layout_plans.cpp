@@ -89,11 +89,13 @@ std::optional<LaidOutPlan> LayoutPlans::estimated(const Experiment& e, const Par
 std::optional<LaidOutPlan> LayoutPlans::best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                                    const PlannerChoice& choices) {
   std::vector<LaidOutPlan> ways;
-  for (const Plan& way : held(piped(plan, layout, e, choices), e))
+  for (const Plan& way : held(piped(plan, layout, e, choices), e)) {
+    if (refusal_of([&] { choices.require(way, e); })) continue;
     if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {
       if (found->estimate.persistent > question_.limit) return found;
       ways.push_back(*std::move(found));
     }
+  }
   std::ranges::stable_sort(ways, faster_by_estimate);
   std::optional<LaidOutPlan> best, least;
   for (const LaidOutPlan& way : ways) {

@@ -252,6 +252,7 @@ std::optional<LaidOutPlan> LayoutSearch::best_of(const System& system) {
     Plan plan = without_choices(plan_on(system, e));
     plan.micro_batches = promising_.front().layout.micro_batches;
     if (const std::optional<InputError> refused = refusal(plan, e)) throw InputError(*refused);
+    system.planner.require(plan, e);
   }
   std::ranges::stable_sort(ways, faster_by_estimate);
   for (std::size_t i = 0; i < std::min(limits::systems_tries, ways.size()); ++i)

@@ -213,7 +213,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
       times_(layer_times(experiment, plan)),
       parts_(plan.micro_batches),
       stages_(experiment.parallelism.pp),
-      training_(experiment.workload.phases == Phases::Training) {
+      training_(experiment.workload.phases == Phases::Training),
+      halves_(training_ && plan.pipeline().halves) {
   const int layers = times_.layers();
   for (int stage = 0; stage < stages_; ++stage) {
     const auto here = static_cast<double>(
@@ -347,7 +348,7 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   Seconds busiest = parts_ * of_stage_ * (forward.host + backward.host);
   for (std::size_t i = 0; i < forward.busy.size(); ++i)
     busiest = std::max(busiest, parts_ * of_stage_ * (forward.busy[i] + backward.busy[i]));
-  if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
+  if (!training_ || halves_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds gather = stages_ > 1 ? first_gather_ : Seconds(0);  // of the last stage, which is not the sample's
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_ - gather;
@@ -373,11 +374,17 @@ Seconds StepBound::of(const StreamFloor& streams, Seconds forward, Seconds backw
   return std::max(least, moe_ * forward + dense_forward_ + link + update_);
 }
 
+// Gradients of weights may fill every wait, so that a micro-batch's way back tells nothing of the step.
+Seconds StepBound::of_halves(const StreamFloor& streams, Seconds forward, Seconds backward) const {
+  return std::max({moe_ * forward + dense_forward_, parts_ * of_stage_ * (forward + backward), streams.busiest});
+}
+
 Seconds StepBound::of(Seconds forward, Seconds backward) const {
   return moe_ * (forward + backward) + dense_forward_ + (training_ ? dense_backward_ - first_gather_ : Seconds(0));
 }
 
 Seconds StepBound::reduced_after(const PassSample& forward, const PassSample& backward) const {
+  if (halves_) return of(forward, backward);
   const Seconds all = backward.apart ? std::max(dense_reduced_, experts_reduced_) : dense_reduced_ + experts_reduced_;
   const Seconds reduced = moe_ * backward.chain + dense_backward_ - backward.tail + all + update_;
   return std::max(of(forward, backward), moe_ * forward.chain + dense_forward_ + reduced);

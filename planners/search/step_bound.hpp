@@ -65,7 +65,9 @@ class StepBound {
   StreamFloor streams(const Plan& plan) const;  // whatever its degrees, scope and order
 
   Seconds of(const PassSample& forward, const PassSample& backward) const;
-  Seconds of(const StreamFloor& streams, Seconds forward, Seconds backward) const;     // of one layer's passes
+  Seconds of(const StreamFloor& streams, Seconds forward, Seconds backward) const;         // of one layer's passes
+  Seconds of_halves(const StreamFloor& streams, Seconds forward, Seconds backward) const;  // the same, no chains
+  bool halves() const { return halves_; }  // gradients of weights are made later than those of inputs
   Seconds reduced_after(const PassSample& forward, const PassSample& backward) const;  // all gradients after the step
 
   std::int64_t capacity() const { return times_.capacity; }
@@ -89,6 +91,7 @@ class StepBound {
   Seconds reduce_fixed_;                     // latencies in all of them
   Seconds update_;
   bool training_ = true;
+  bool halves_ = false;
   bool reduces_ = false;  // gradients, from one micro-batch on one stage
 };
 

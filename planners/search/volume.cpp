@@ -42,13 +42,17 @@ Seconds Volume::floor() const {
 }
 
 Seconds Volume::floor(const Plan& plan, int forward, int backward, Seconds chain) const {
-  return steps_->of(streams_[static_cast<std::size_t>(plan.comm_streams)],
-                    std::max(chain, pass_floor(plan, floor_.forward, forward)),
+  const StreamFloor& streams = streams_[static_cast<std::size_t>(plan.comm_streams)];
+  if (steps_->halves())
+    return steps_->of_halves(streams, floor_.forward.hidden(std::max(forward, 1)),
+                             floor_.backward.hidden(std::max(backward, 1)));
+  return steps_->of(streams, std::max(chain, pass_floor(plan, floor_.forward, forward)),
                     pass_floor(plan, floor_.backward, backward));
 }
 
 Seconds Volume::pass_floor(const Plan& plan, const PassFloor& floor, int degree) const {
-  if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return floor.hidden(std::max(degree, 1));
+  const bool beside_exchanges = plan.scope == Scope::Block || plan.shared_experts == SharedExperts::Overlapped;
+  if (degree == 0 || beside_exchanges || plan.split == Split::Peers) return floor.hidden(std::max(degree, 1));
   const auto capacity = static_cast<double>(steps_->capacity());
   return floor.at(degree, std::floor(capacity / degree) / capacity);
 }
@@ -58,7 +62,7 @@ std::optional<Volume> VolumeBounds::volume_of(Plan plan) {
   plan.backward_degrees.clear();
   if (plan.grad_sync == GradSync::Partitioned && plan.gradient_slices.empty()) plan.grad_sync = GradSync::After;
   if (refusal(simplest_arrangement(plan), experiment_)) return {};
-  std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
+  std::unique_ptr<StepBound>& steps = steps_[{volume_kind(plan), plan.pipeline().halves}];
   if (!steps) steps = if_answered([&] { return std::make_unique<StepBound>(experiment_, plan); }).value_or(nullptr);
   if (!steps) return {};
   return Volume(std::move(plan), *steps);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "planners/search/plan_kinds.hpp"
 #include "planners/search/step_bound.hpp"
@@ -48,7 +49,8 @@ class VolumeBounds {
 
  private:
   const Experiment& experiment_;
-  std::map<decltype(volume_kind(Plan{})), std::unique_ptr<StepBound>> steps_;
+  using Kind = std::pair<decltype(volume_kind(Plan{})), bool>;  // and whether passes are in halves
+  std::map<Kind, std::unique_ptr<StepBound>> steps_;
 };
 
 }  // namespace dovetail::planners

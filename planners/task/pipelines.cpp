@@ -54,13 +54,15 @@ Pipeline pipeline_of(const Plan& plan) {
 std::vector<Pipeline> pipelines(const PlanningTask& task) {
   std::vector<Pipeline> ways;
   const Pipeline as_given = pipeline_of(task.base);
+  Plan plain;
+  if (task.base.scope == Scope::Batch) plain.scope = Scope::Batch;  // which not every pipeline has
   // Some gates refuse the plain plan, and some bases refuse all degrees but those still to be chosen.
   const auto buildable = [&](Plan plan, Pipeline pipeline) {
     set_pipeline(plan, pipeline);
-    return !refusal(plan, task.experiment);
+    return !refusal(plan, task.experiment) && !refusal_of([&] { task.choices.require(plan, task.experiment); });
   };
   const auto add = [&](Pipeline pipeline) {
-    if ((buildable({}, pipeline) || buildable(without_choices(task.base), pipeline)) &&
+    if ((buildable(plain, pipeline) || buildable(without_choices(task.base), pipeline)) &&
         !fixed_otherwise(task, pipeline))
       ways.push_back(pipeline);
   };

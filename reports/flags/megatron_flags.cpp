@@ -11,6 +11,7 @@
 
 #include "models/plan/knob_table.hpp"
 #include "models/plan/program.hpp"
+#include "models/plan/system_rules.hpp"
 #include "models/question/stage_layout.hpp"
 #include "reports/flags/flag_writer.hpp"
 
@@ -226,15 +227,11 @@ class Megatron {
     out_.flag("--moe-pad-expert-input-to-capacity", "", always);
   }
 
-  // Why it does not let two micro-batches overlap, as its configuration asserts
-  // (core/transformer/transformer_config.py); empty: it does.
+  // With as many virtual stages as it runs.
   std::string no_pairs_because() const {
-    if (e_.parallelism.pp > 1 && virtual_stages_ == 1) return "on several stages it asks for virtual stages";
-    if (plan_.recompute.has(Recompute::Full)) return "it asks for no full recompute";
-    if (plan_.recompute.has(Recompute::Moe)) return "it asks for no recompute of moe";
-    if (e_.workload.mtp_layers > 1) return "it takes one layer of multi-token prediction at most";
-    if (e_.workload.dtype != DType::Bf16 && e_.workload.dtype != DType::Fp16) return "it asks for bf16 or fp16";
-    return "";
+    Plan plan = plan_;
+    plan.virtual_stages = virtual_stages_;
+    return no_megatron_pairs_because(plan, e_);
   }
 
   void overlaps() {

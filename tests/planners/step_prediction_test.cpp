@@ -93,7 +93,7 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
                             &Metrics::computation, &Metrics::hidden})
       CHECK((metrics.*part - whole.metrics.*part) / whole.time == Approx(0).margin(.004));
     // If two chains of ops take nearly as long, the longer one may go through the host in one step alone.
-    CHECK((metrics.launch_bound - whole.metrics.launch_bound) / whole.time == Approx(0).margin(.1));
+    CHECK((metrics.launch_bound - whole.metrics.launch_bound) / whole.time == Approx(0).margin(.2));
   }
   CHECK(5 * shortened > 2 * seeds);
   CHECK(5 * repeating > seeds);

@@ -47,7 +47,8 @@ TEST_CASE("A program is a list of lines, or a file of lines beside the file that
 TEST_CASE("What is wrong with a program is told with its place") {
   const test::TemporaryFolder folder;
   folder.write("word.json", R"({"program": ["0F0 0B0", "1F0 1C0"]})");
-  CHECK_THAT(refusal("word.json"), StartsWith("word.json:1:25: /program/1: \"1C0\", expected a stage, a letter of F, B,"));
+  CHECK_THAT(refusal("word.json"),
+             StartsWith("word.json:1:25: /program/1: \"1C0\", expected a stage, a letter of F, B,"));
   folder.write("order.json", R"({"program": ["0B0 0F0"]})");
   CHECK(refusal("order.json") == "order.json:1:13: /program: rank 0 waits for ever to begin 0B0");
   folder.write("type.json", R"({"program": 7})");

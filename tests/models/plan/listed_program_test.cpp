@@ -53,8 +53,9 @@ TEST_CASE("A word of a listed program that is none is told with its place") {
   CHECK_THAT(complaint("0UNSHARD"), Contains("expected a stage"));
   CHECK(complaint("0F0 (0F1,0B0)") == "5: \"(0F1\", expected (1F4;2B0)");
   CHECK_THAT(complaint("(0F1;0B0"), Contains("expected (1F4;2B0)"));
-  CHECK(complaint("(0F1;0F2)") == "1: \"(0F1;0F2)\", expected a forward unit and a backward one (B or I) beside each "
-                                  "other");
+  CHECK(complaint("(0F1;0F2)") ==
+        "1: \"(0F1;0F2)\", expected a forward unit and a backward one (B or I) beside each "
+        "other");
   CHECK_THAT(complaint("(0F1;0W0)"), Contains("a forward unit and a backward one"));
 }
 
@@ -93,7 +94,8 @@ TEST_CASE("A listed program that cannot run is refused") {
   CHECK_THROWS_WITH(listed({"0F0 1000000F0 0B0"}),
                     "3 units for 1000001 stages and 1 micro-batches, expected a forward and a backward pass of "
                     "each micro-batch through each stage");
-  CHECK_THROWS_WITH(listed({"1F0 1B0", "0F0 0B0"}), "the ranks of the stages are 1 0, expected 0 to 1 in turn, or "
-                                                    "with two stages a rank there and back");
+  CHECK_THROWS_WITH(listed({"1F0 1B0", "0F0 0B0"}),
+                    "the ranks of the stages are 1 0, expected 0 to 1 in turn, or "
+                    "with two stages a rank there and back");
   CHECK_THROWS_WITH(listed({"0F0 0B0", ""}), Contains("the ranks of the stages are 0"));
 }
