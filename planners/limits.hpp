@@ -10,12 +10,13 @@ namespace dovetail::planners::limits {
 inline constexpr double rounding = 1e-9, least_gain = 1e-6;
 
 // Layouts.
-inline constexpr std::size_t arranged = 48;      // the most promising ones, arranged in every system's way
-inline constexpr std::size_t tried = 400;        // with the best plan of another
-inline constexpr std::size_t improved = 6;       // of those, improved knob by knob
-inline constexpr std::size_t polished = 1;       // of those, by predictions of whole steps
-inline constexpr std::size_t systems_tries = 3;  // of a system's layouts: what is estimated to fit may not
-inline constexpr int arranged_degree = 4;        // the most chunks with which a layout is arranged at first
+inline constexpr std::size_t arranged = 48;       // the most promising ones, arranged in every system's way
+inline constexpr std::size_t tried = 400;         // with the best plan of another
+inline constexpr std::size_t improved = 6;        // of those, improved knob by knob
+inline constexpr std::size_t improved_pairs = 2;  // and of those whose micro-batches overlap
+inline constexpr std::size_t polished = 2;        // of those, by predictions of whole steps
+inline constexpr std::size_t systems_tries = 3;   // of a system's layouts: what is estimated to fit may not
+inline constexpr int arranged_degree = 4;         // the most chunks with which a layout is arranged at first
 
 // Whole steps.
 inline constexpr long finalists_layers = 2000;  // predicted of plans that are not the first of their layout

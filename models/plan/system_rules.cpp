@@ -18,26 +18,26 @@ void require_megatron_overlap(const Plan& plan, const Experiment& e) {
     if (const std::string why = no_megatron_pairs_because(plan, e); !why.empty())
       refuse("scope", fmt::format("batch is not for {} here: {}", system, why));
     if (plan.pair_order == PairOrder::ExpertsFirst)
-      refuse("pair_order", fmt::format("experts_first is no order of {}; expected alternate or attention_early", system));
+      refuse("pair_order",
+             fmt::format("experts_first is no order of {}; expected alternate or attention_early", system));
     if (plan.shared_experts == SharedExperts::Overlapped)
       refuse("shared_experts", fmt::format("overlapped is not for {} with scope batch; expected serial", system));
   }
   const bool allowed = plan.delay_weight_gradient == DelayedWeights::None ||
                        plan.delay_weight_gradient == (pairs ? DelayedWeights::All : DelayedWeights::Expert);
   if (!allowed)
-    refuse("delay_weight_gradient",
-           fmt::format("{} is not for {} {} scope batch; expected none or {}",
-                       name_in(delayed_weights_names, plan.delay_weight_gradient), system, pairs ? "with" : "without",
-                       pairs ? "all" : "expert"));
+    refuse("delay_weight_gradient", fmt::format("{} is not for {} {} scope batch; expected none or {}",
+                                                name_in(delayed_weights_names, plan.delay_weight_gradient), system,
+                                                pairs ? "with" : "without", pairs ? "all" : "expert"));
 }
 
-constexpr std::array limits{
-    SystemRule{"megatron_overlap",
-               "With scope batch Megatron-LM asks for bf16 or fp16, virtual stages on several stages, at most one layer "
-               "of multi-token prediction, and no recompute of moe or full; it then has pair_order alternate and "
-               "attention_early, delays all gradients of weights or none, and runs shared experts serially. Without it, "
-               "those of experts may be delayed.",
-               require_megatron_overlap}};
+constexpr std::array limits{SystemRule{
+    "megatron_overlap",
+    "With scope batch Megatron-LM asks for bf16 or fp16, virtual stages on several stages, at most one layer "
+    "of multi-token prediction, and no recompute of moe or full; it then has pair_order alternate and "
+    "attention_early, delays all gradients of weights or none, and runs shared experts serially. Without it, "
+    "those of experts may be delayed.",
+    require_megatron_overlap}};
 
 }  // namespace
 

@@ -16,6 +16,14 @@
 
 namespace dovetail::planners {
 
+namespace {
+
+bool in_pairs(const LaidOutPlan& plan) {
+  return plan.plan.scope == Scope::Batch;
+}
+
+}  // namespace
+
 LayoutSearch::LayoutSearch(LayoutQuestion question) : plans_(std::move(question)) {}
 
 void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
@@ -50,15 +58,20 @@ void LayoutSearch::look_at_layouts(const std::vector<ParallelLayout>& all) {
   std::ranges::stable_sort(promising_, {}, &Promising::time);
 }
 
-// A layout's best arrangement, of all that the systems and other plans have. Remembers what each system would do with
-// it.
-std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const SearchStart& start) {
-  std::optional<LaidOutPlan> best = plans_.fitting(layout, base_);
+// A layout's best arrangement, of all that the systems and other plans have, and its best one in pairs, if it has any:
+// what is best with pairs is far from what is best without them. Remembers what each system would do with it.
+std::vector<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const SearchStart& start) {
+  std::optional<LaidOutPlan> best = plans_.fitting(layout, base_), paired;
+  const auto answer = [&](const LaidOutPlan& way) {
+    if (!may_be_answer(way.plan)) return;
+    std::optional<LaidOutPlan>& rival = in_pairs(way) && !in_pairs(*best) ? paired : best;
+    if (!rival || faster_by_estimate(way, *rival)) rival = way;
+  };
   const auto compete = [&](const Plan& plan) {
     std::optional<LaidOutPlan> way = plans_.fitting(layout, plan);
     if (!way || !plans_.fits(*way)) return;
     arranged_.push_back({"", *way});
-    if (may_be_answer(way->plan) && faster_by_estimate(*way, *best)) best = std::move(way);
+    answer(*way);
   };
   Plan whole = base_;
   whole.zero = 0;
@@ -78,9 +91,11 @@ std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, 
     }
     if (!of_system) continue;
     arranged_.push_back({system.name, *of_system});
-    if (may_be_answer(of_system->plan) && faster_by_estimate(*of_system, *best)) best = std::move(of_system);
+    answer(*of_system);
   }
-  return best;
+  std::vector<LaidOutPlan> found{*std::move(best)};
+  if (paired) found.push_back(*std::move(paired));
+  return found;
 }
 
 std::vector<LaidOutPlan> LayoutSearch::best(const SearchStart& start, std::size_t count) {
@@ -97,7 +112,7 @@ std::vector<LaidOutPlan> LayoutSearch::best(const SearchStart& start, std::size_
   const std::size_t most = at_most(limits::arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) {
     say("arrangements", i, most);
-    found.push_back(*arranged(promising_[i].layout, start));
+    std::ranges::move(arranged(promising_[i].layout, start), std::back_inserter(found));
   }
   improve_best(found);
   found = predicted_best(std::move(found), count);
@@ -140,33 +155,44 @@ void LayoutSearch::plan_whole(LaidOutPlan& best) {
 // Improves the most promising plans, tries the best of them on all other layouts, and improves those that have become
 // promising by it. Sorts by time.
 void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
-  std::vector<ParallelLayout> done;
+  std::vector<std::pair<ParallelLayout, bool>> done;  // with pairs or without
+  const auto kind = [](const LaidOutPlan& plan) { return std::pair(plan.layout, in_pairs(plan)); };
   const auto improve = [&] {
     std::ranges::stable_sort(found, faster_by_estimate);
-    const std::size_t most = at_most(limits::improved, found.size());
-    for (std::size_t i = 0; i < most; ++i) {
-      if (std::ranges::count(done, found[i].layout) > 0) continue;
+    std::array<std::size_t, 2> left{at_most(limits::improved, found.size()),
+                                    at_most(limits::improved_pairs, found.size())};
+    const std::size_t most = left[0] + left[1];
+    for (LaidOutPlan& plan : found) {
+      const auto its = kind(plan);
+      if (left.at(its.second ? 1 : 0) == 0) continue;
+      --left.at(its.second ? 1 : 0);
+      if (std::ranges::count(done, its) > 0) continue;
       say("knobs", done.size(), std::max(done.size() + 1, 2 * most));
-      found[i] = climb_.improved(std::move(found[i]), /*pairs=*/false);
-      done.push_back(found[i].layout);
+      plan = climb_.improved(std::move(plan), /*pairs=*/false);
+      done.push_back(its);
     }
     std::ranges::stable_sort(found, faster_by_estimate);
   };
   improve();
-  const Plan best = found.empty() ? Plan() : found.front().plan;
-  for (const Promising& other : std::span(promising_).first(std::min(limits::tried, promising_.size()))) {
-    if (std::ranges::count(done, other.layout) > 0) continue;
-    std::optional<LaidOutPlan> way = plans_.fitting(other.layout, best);
-    if (!way || !plans_.fits(*way)) continue;
-    const auto same = std::ranges::find(found, other.layout, &LaidOutPlan::layout);
-    if (same == found.end())
-      found.push_back(*std::move(way));
-    else if (faster_by_estimate(*way, *same))
-      *same = *std::move(way);
-  }
+  std::vector<Plan> bests;  // without pairs and with them
+  for (const bool pairs : {false, true})
+    if (const auto first = std::ranges::find(found, pairs, in_pairs); first != found.end())
+      bests.push_back(first->plan);
+  for (const Promising& other : std::span(promising_).first(std::min(limits::tried, promising_.size())))
+    for (const Plan& best : bests) {
+      if (std::ranges::count(done, std::pair(other.layout, best.scope == Scope::Batch)) > 0) continue;
+      std::optional<LaidOutPlan> way = plans_.fitting(other.layout, best);
+      if (!way || !plans_.fits(*way)) continue;
+      const auto same = std::ranges::find(found, kind(*way), kind);
+      if (same == found.end())
+        found.push_back(*std::move(way));
+      else if (faster_by_estimate(*way, *same))
+        *same = *std::move(way);
+    }
   improve();
-  if (found.empty()) return;
-  found.front() = climb_.improved(std::move(found.front()), /*pairs=*/true);
+  for (const bool pairs : {false, true})
+    if (const auto first = std::ranges::find(found, pairs, in_pairs); first != found.end())
+      *first = climb_.improved(std::move(*first), /*pairs=*/true);
   std::ranges::stable_sort(found, faster_by_estimate);
 }
 

@@ -79,7 +79,7 @@ class LayoutSearch {
   }
   std::size_t at_most(std::size_t limit, std::size_t all) const;
   void look_at_layouts(const std::vector<ParallelLayout>& all);
-  std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const SearchStart& start);
+  std::vector<LaidOutPlan> arranged(const ParallelLayout& layout, const SearchStart& start);
   void improve_best(std::vector<LaidOutPlan>& found);
   std::vector<LaidOutPlan> predicted_best(std::vector<LaidOutPlan> found, std::size_t count);
   void plan_whole(LaidOutPlan& best);

@@ -12,6 +12,7 @@
 #include "models/time/analytic_backend.hpp"
 #include "reports/text/gantt_text.hpp"
 #include "tests/support/golden.hpp"
+#include "tests/support/random_plans.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -24,6 +25,11 @@ Question small_question(const std::string& system, const std::string& cluster = 
   options.request.cluster = cluster;
   options.request.model = "mixtral-8x7b";
   options.request.set = {"workload.layers=2"};
+  FilesRead files;
+  if (const Plan plan = load_system(system, files).plan; test::needs_micro_batches(plan)) {
+    options.request.set = {"workload.layers=4", "workload.dtype=bf16"};  // Megatron-LM's pairs ask for it
+    if (plan.pipeline().halves) options.request.set.emplace_back("parallelism.pp=2");
+  }
   options.systems = {system};
   return load_question(options);
 }

@@ -97,8 +97,9 @@ TEST_CASE("Every shipped system computes what the reference does") {
     Plan plan = shipped_plan(name);
     int run = 0;
     for (int attempt = 0; run < 5 && attempt < 1000; ++attempt) {
-      const Experiment e = random_executable(random);
+      Experiment e = random_executable(random);
       cut_rows(plan, 2 + attempt % 2);
+      fill_pipeline(plan, e);
       if (refusal(plan, e)) continue;
       INFO(name);
       check_seeded_numerics(e, plan, 5);

@@ -114,6 +114,7 @@ void check_systems_on_device(ComputeDevice& device, bool graph) {
     for (int attempt = 0; run < 3 && attempt < 1000; ++attempt) {
       Experiment e = random_on_device(random);
       cut_rows(plan, 2 + attempt % 2);
+      fill_pipeline(plan, e);
       // ReLU has a kink, at which a rounded input may fall on the other side.
       e.model.expert_kind = ExpertKind::Gated;
       if (refusal(plan, e)) continue;

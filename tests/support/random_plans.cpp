@@ -464,8 +464,21 @@ Plan shipped_plan(const std::string& system) {
   return plan;
 }
 
+bool needs_micro_batches(const Plan& plan) {
+  return plan.scope == Scope::Batch || plan.pipeline().halves;
+}
+
+void fill_pipeline(Plan& plan, Experiment& e) {
+  if (!needs_micro_batches(plan)) return;
+  plan.micro_batches = 2 * e.parallelism.pp;
+  e.workload.batch *= plan.micro_batches;
+  e.workload.router_loads.clear();
+  resolve_capacity(e);
+}
+
 void cut_rows(Plan& plan, int degree) {
-  if (plan.scope != Scope::Layer && plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
+  if (plan.scope != Scope::Layer && plan.scope != Scope::Batch && plan.split == Split::Capacity)
+    plan.forward_degree = plan.backward_degree = degree;
 }
 
 std::string describe(const Experiment& e, const Plan& plan) {

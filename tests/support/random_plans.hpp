@@ -41,7 +41,11 @@ Plan random_legal_plan(Random& random, const Experiment& experiment);
 
 // The plan of a shipped system. Gradients that a planner would partition go with the dense part instead.
 Plan shipped_plan(const std::string& system);
-// Cuts the rows of a plan that overlaps anything into so many chunks, unless its chunks are peers.
+// Whether its micro-batches overlap or pass the pipeline in halves.
+bool needs_micro_batches(const Plan& plan);
+// Gives such a plan as many as it needs, each as large as the batch was.
+void fill_pipeline(Plan& plan, Experiment& experiment);
+// Cuts the rows of a plan that overlaps anything within a micro-batch into so many chunks, unless its chunks are peers.
 void cut_rows(Plan& plan, int degree);
 
 std::string describe(const Experiment& experiment, const Plan& plan);  // one line, for failures
