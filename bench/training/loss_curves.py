@@ -22,6 +22,14 @@ COLOURS = ["#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#e
            "#3a3f8f"]
 
 
+def systems():
+    """Those that run a batch at once: the others need micro-batches, and stages of a pipeline."""
+    for path in sorted((ROOT / "data/systems").glob("*.json")):
+        plan = json.loads(path.read_text())["plan"]
+        if plan["scope"] != "batch" and plan.get("pipeline_schedule", "1f1b") == "1f1b":
+            yield path.stem
+
+
 def options_of(system):
     """Messages this small are not worth splitting: systems that split rows are told to, so that they differ at all."""
     plan = json.loads((ROOT / "data/systems" / f"{system}.json").read_text())["plan"]
@@ -42,8 +50,8 @@ def trained(program, system, steps, seed):
 
 def measure(options):
     kept = {}
-    for path in sorted((ROOT / "data/systems").glob("*.json")):
-        report = trained(options.program, path.stem, options.steps, options.seed)
+    for system in systems():
+        report = trained(options.program, system, options.steps, options.seed)
         run = report["results"][-1]["run"]
         training = run["training"]
         if not kept:
@@ -53,10 +61,10 @@ def measure(options):
                     "question": " ".join(["dovetail", *QUESTION, "--train", str(options.steps), "--seed", str(options.seed)]),
                     **{key: provenance[key] for key in ("version", "git_revision", "compiler", "created")},
                     "tolerance": training["tolerance"], "sequential": training["reference_losses"], "systems": {}}
-        kept["systems"][path.stem] = {"options": " ".join(options_of(path.stem)), "losses": training["losses"],
+        kept["systems"][system] = {"options": " ".join(options_of(system)), "losses": training["losses"],
                                       "loss_error": float(f"{training['loss_error']:.3g}"),
                                       "weight_error": float(f"{training['weight_error']:.3g}"), "equal": training["ok"]}
-        print(f"{path.stem:16} loss {training['losses'][0]:.4f} at step 1, {training['losses'][-1]:.4f} at step {options.steps}; "
+        print(f"{system:16} loss {training['losses'][0]:.4f} at step 1, {training['losses'][-1]:.4f} at step {options.steps}; "
               f"differs by {training['loss_error']:.1e} at most: {'equal' if training['ok'] else 'NOT EQUAL'}", flush=True)
     return kept
 

@@ -10,6 +10,7 @@
 #include "models/base/names.hpp"
 #include "models/results/ranking.hpp"
 #include "reports/sections/cells.hpp"
+#include "reports/sections/left_out.hpp"
 #include "reports/sections/section.hpp"
 #include "reports/text/summary.hpp"
 
@@ -98,11 +99,6 @@ SectionRow row_of(const Report& report, Line line, const std::vector<const Syste
   return row;
 }
 
-void add_refused(const Report& report, SectionContent& content) {
-  for (const RefusedSystem& refused : report.refused)
-    content.lines.push_back({fmt::format("{} left out: {}", printable(refused.system, 24), refused.reason), Mark::Dim});
-}
-
 void add_tie(const Report& report, const std::vector<SummaryRow>& rows, SectionContent& content) {
   const std::vector<const SystemResult*> tied = tied_fastest(report);
   if (compared(report) < 2 || tied.size() < 2) return;
@@ -129,7 +125,7 @@ SectionContent results_content(const Report& report, Detail detail) {
   for (const Column& column : columns) content.headings.push_back(column.heading);
   const std::vector<const SystemResult*> best = tied_fastest(report);
   for (Line& line : lines_of(rows, columns, all)) content.rows.push_back(row_of(report, std::move(line), best));
-  add_refused(report, content);
+  for (std::string& line : left_out_lines(report.refused, !all)) content.lines.push_back({std::move(line), Mark::Dim});
   if (all && std::ranges::any_of(rows, &SummaryRow::of_plan))
     content.lines.push_back(
         {"p: of this plan's own bound, its longest stream or chain of operations as they were measured"});

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/data/json_values.hpp"
 #include "reports/sections/cells.hpp"
+#include "reports/sections/left_out.hpp"
 #include "reports/sections/result_json.hpp"
 #include "reports/sections/section.hpp"
 
@@ -65,8 +67,7 @@ SectionContent systems_content(const Report& report, Detail detail) {
     content.lines.push_back({"the others, which are slower, with -v"});
     content.rows.resize(few_systems);
   }
-  for (const RefusedSystem& refused : report.refused)
-    content.lines.push_back({fmt::format("{}: {}", refused.system, refused.reason)});
+  for (std::string& line : left_out_lines(report.refused, !all)) content.lines.push_back({std::move(line)});
   return content;
 }
 

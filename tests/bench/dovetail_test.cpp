@@ -15,6 +15,7 @@
 #include "models/time/analytic_backend.hpp"
 #include "planners/catalog/registry.hpp"
 #include "planners/task/analytic_evaluator.hpp"
+#include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -154,7 +155,7 @@ TEST_CASE("dovetail is never worse by a simulator either, where the systems' cho
   for (const Candidate& c : question.candidates)
     if (c.system.name == "dovetail")
       unified = &c;
-    else
+    else if (!test::needs_micro_batches(c.system.plan))
       rivals.push_back(planners::find_planner(c.system.planner.name)
                            .choose({question.experiment, c.system.plan, c.system.planner}, evaluate)
                            .plan);

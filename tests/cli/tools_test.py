@@ -117,6 +117,8 @@ class WholeQuestions(unittest.TestCase):
 
 class LossCurves(unittest.TestCase):
     SCRIPT = ROOT / "bench/training/loss_curves.py"
+    WITH_MICRO_BATCHES = {"dualpipe_v", "megatron_ep_overlap", "zb_h1", "zb_v"}  # which a test of their own trains
+    SYSTEMS = sorted({path.stem for path in (ROOT / "data/systems").glob("*.json")} - WITH_MICRO_BATCHES)
 
     def test_every_system_trains_and_is_drawn(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -124,15 +126,14 @@ class LossCurves(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             kept = json.loads((pathlib.Path(folder) / "loss-curves.json").read_text())
             drawn = xml.etree.ElementTree.parse(pathlib.Path(folder) / "loss-curves.svg")
-        systems = sorted(path.stem for path in (ROOT / "data/systems").glob("*.json"))
-        self.assertEqual(sorted(kept["systems"]), systems)
+        self.assertEqual(sorted(kept["systems"]), self.SYSTEMS)
         self.assertEqual({len(system["losses"]) for system in kept["systems"].values()}, {3})
         words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
-        self.assertTrue(set(systems) <= set(words))
+        self.assertTrue(set(self.SYSTEMS) <= set(words))
 
     def test_the_kept_curves_are_of_every_system_and_are_the_sequential_one(self):
         kept = json.loads((ROOT / "bench/training/loss-curves.json").read_text())
-        self.assertEqual(sorted(kept["systems"]), sorted(path.stem for path in (ROOT / "data/systems").glob("*.json")))
+        self.assertEqual(sorted(kept["systems"]), self.SYSTEMS)
         self.assertEqual(len(kept["sequential"]), 200)
         self.assertLess(kept["sequential"][-1], kept["sequential"][0] - 1.5)
         for name, system in kept["systems"].items():

@@ -22,11 +22,12 @@ using namespace dovetail::test;
 
 namespace {
 
-// A random experiment that a plan fits, on so many GPUs.
-Experiment experiment_on(int gpus, const Plan& plan, Random& random) {
+// A random experiment that a plan fits, on so many GPUs. Gives a plan that needs micro-batches as many as it needs.
+Experiment experiment_on(int gpus, Plan& plan, Random& random) {
   for (int attempt = 0; attempt < 20000; ++attempt) {
     Experiment e = random_on_device(random);
     e.model.expert_kind = ExpertKind::Gated;
+    fill_pipeline(plan, e);
     if (e.cluster.gpus() == gpus && !refusal(plan, e)) return e;
   }
   FAIL("no experiment on " << gpus << " GPUs that the plan fits");
@@ -132,7 +133,9 @@ TEST_CASE("Shipped systems on 2, 4 and 8 devices compute what the reference does
     Random random(3);
     for (int gpus : {2, 4, 8}) {
       INFO(name << " on " << gpus);
-      check_on_devices(experiment_on(gpus, plan, random), plan, {Stored::Double, true, false, 5});
+      if (plan.scope == Scope::Batch && plan.pipeline().halves && gpus < 4) continue;  // stages and exchanges
+      const Experiment e = experiment_on(gpus, plan, random);
+      check_on_devices(e, plan, {Stored::Double, true, false, 5});
     }
   }
 }

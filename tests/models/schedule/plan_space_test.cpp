@@ -26,6 +26,7 @@ Plan sequential(const Plan& plan) {
   p.sharding_repeats = plan.sharding_repeats;
   p.shadowed_experts = plan.shadowed_experts;
   p.pipeline_schedule = plan.pipeline_schedule;
+  p.program = plan.program;
   p.virtual_stages = plan.virtual_stages;
   return p;
 }
