@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "models/base/errors.hpp"
 #include "models/plan/knob_table.hpp"

@@ -2,6 +2,8 @@
 #include "planners/layouts/layout_search.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <set>
 #include <span>
 #include <tuple>
@@ -15,7 +17,6 @@
 #include "planners/task/contest.hpp"
 
 namespace dovetail::planners {
-
 namespace {
 
 bool in_pairs(const LaidOutPlan& plan) {
