@@ -3,10 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/plan/message_sizes.hpp"
+#include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
 
 namespace dovetail {
+
+void PlannerChoice::require(const Plan& plan, const Experiment& experiment) const {
+  const auto in_halves = [](PipelineSchedule schedule) { return entry_of(schedule).halves; };
+  const bool known_by_them = !pipeline_schedules.empty() && std::ranges::all_of(pipeline_schedules, in_halves);
+  if (known_by_them && !may_pipe(plan.pipeline_schedule))
+    refuse("pipeline_schedule", fmt::format("{} is another system's; expected {}", plan.pipeline().name,
+                                            entry_of(pipeline_schedules.front()).name));
+  for (const SystemRule* rule : rules) rule->require(plan, experiment);
+}
 
 Plan plan_on(const System& system, const Experiment& experiment) {
   Plan plan = system.plan;

@@ -31,10 +31,9 @@ struct PlannerChoice {
   // Limits of the system beyond those of plans.
   std::vector<const SystemRule*> rules = {};
 
-  // Throws InputError for a plan that the system cannot run.
-  void require(const Plan& plan, const Experiment& experiment) const {
-    for (const SystemRule* rule : rules) rule->require(plan, experiment);
-  }
+  // Throws InputError for a plan that the system cannot run, or that is another one: those whose schedules are all in
+  // halves are known by them.
+  void require(const Plan& plan, const Experiment& experiment) const;
   // Searches over whole plans may have every schedule, and other systems those in halves only if they name them.
   bool may_pipe(PipelineSchedule schedule) const {
     if (pipeline_schedules.empty()) return space == SearchSpace::Plans || !entry_of(schedule).halves;

@@ -39,7 +39,8 @@ class Alternatives final : public Planner {
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     const std::vector<Plan> all = alternatives(task);
     if (all.empty()) {
-      evaluate(task.base);  // throws the reason
+      task.choices.require(task.base, task.experiment);  // this and the next throw the reason
+      evaluate(task.base);
       throw InputError("planner alternatives: none of the system's plans can be built");
     }
     for (std::vector<Plan> group : by_recomputed_parts(all)) {

@@ -49,6 +49,18 @@ TEST_CASE("timelines of every shipped system, as approved") {
   }
 }
 
+TEST_CASE("a system that is known by its pipeline schedule runs no other under its name") {
+  for (const std::string system : {"zb_h1", "zb_v", "dualpipe_v"}) {
+    Question question = small_question(system);
+    const Candidate& candidate = question.candidates.front();
+    CHECK(choose_plan(question, candidate).plan.pipeline().name == system);
+    question.request.set.emplace_back("plan.pipeline_schedule=1f1b");
+    question.request.set.emplace_back("plan.virtual_stages=1");
+    CHECK_THROWS_WITH(choose_plan(question, candidate),
+                      Catch::Contains("1f1b is another system's; expected " + system));
+  }
+}
+
 TEST_CASE("a plan that is saved takes the same time again, of every shipped system") {
   const test::TemporaryFolder folder;
   AnalyticBackend backend;
