@@ -12,8 +12,6 @@
 #include "models/files/read_parts.hpp"
 #include "models/files/schedule_match.hpp"
 #include "models/network/routed_rows.hpp"
-#include "models/plan/collectives/all_to_all.hpp"
-#include "models/plan/message_sizes.hpp"
 #include "models/price/contention.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/operand_check.hpp"
@@ -319,19 +317,9 @@ ScheduleFile read_schedule(const JsonFile& input) {
   file.experiment = read_question(root);
   read_plan(root.at("plan"), file.plan);
   Schedule s;
+  static_cast<ScheduleSettings&>(s) = schedule_settings(file.plan, file.experiment);
   s.groups = read_parallelism(root.at("groups"));
   s.micro_batches = root.integer("micro_batches", 1, small_max);
-  s.graphs = file.plan.graphs;
-  s.scores_at = file.plan.scores_at;
-  s.node_ranks = deduplicating_ranks(file.plan, file.experiment);
-  s.comm_sms = file.plan.comm_sms;
-  s.all_to_all = file.plan.all_to_all;
-  s.hidden = file.experiment.model.hidden;
-  s.routed = sends_routed(file.plan, file.experiment.workload);
-  if (s.routed) s.expert_kernel = file.plan.expert_kernel;
-  s.row_tile = file.plan.row_tile;
-  s.virtual_stages = file.plan.virtual_stages;
-  s.stage_shape = file.plan.pipeline().shape;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(

@@ -16,16 +16,7 @@ class Splitter {
     out_.groups = s_.groups;
     out_.steps = s_.steps;
     out_.kernels = s_.kernels;
-    out_.micro_batches = s_.micro_batches;
-    out_.virtual_stages = s_.virtual_stages;
-    out_.stage_shape = s_.stage_shape;
-    out_.graphs = s_.graphs;
-    out_.scores_at = s_.scores_at;
-    out_.routed = s_.routed;
-    out_.expert_kernel = s_.expert_kernel;
-    out_.row_tile = s_.row_tile;
-    out_.node_ranks = s_.node_ranks;
-    out_.comm_sms = s_.comm_sms;
+    static_cast<ScheduleSettings&>(out_) = s_;
     for (int c = 0; c < network_.classes(); ++c) {
       out_.classes.push_back({network_.ranks(c)});
       for (Stream stream : s_.streams) {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "models/plan/collectives/step.hpp"
-#include "models/plan/plan.hpp"
 #include "models/question/stage_layout.hpp"
 #include "models/schedule/kernel_shape.hpp"
 #include "models/schedule/op.hpp"
+#include "models/schedule/schedule_settings.hpp"
 
 namespace dovetail {
 
@@ -32,7 +32,7 @@ struct OpCopies {
 // stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data
 // by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it. A collective
 // of all stages is an op of each of them, which reads a tensor of every stage.
-class Schedule {
+class Schedule : public ScheduleSettings {
  public:
   std::vector<RankClass> classes;
   Parallelism groups;  // those that ops name: the experiment's, regrouped where plans repeat rows to shards
@@ -44,18 +44,6 @@ class Schedule {
   std::vector<OpId> dependencies;     // Op::dependencies index this
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   std::vector<OpCopies> copies;       // by `first`; not of all that are alike
-  int micro_batches = 1;
-  int virtual_stages = 1;  // of each pipeline stage
-  StageShape stage_shape = StageShape::Laps;
-  Graphs graphs = Graphs::None;  // see launches.hpp
-  ScoresAt scores_at = ScoresAt::Decode;
-  bool routed = false;                                 // messages and experts' rows are as many as are chosen
-  ExpertKernel expert_kernel = ExpertKernel::Batched;  // of padded messages always this
-  int row_tile = 0;                                    // see Plan
-  int node_ranks = 0;                                  // see deduplicating_ranks()
-  int comm_sms = 0;                                    // see Plan
-  AllToAll all_to_all = AllToAll::Linear;
-  int hidden = 0;  // M, elements of a token
 
   // A collective among the ranks of several stages.
   bool joins_stages(const Op& op) const {

@@ -6,7 +6,6 @@
 
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
-#include "models/plan/message_sizes.hpp"
 #include "models/question/capacity.hpp"
 #include "models/schedule/halves.hpp"
 #include "models/schedule/op_table.hpp"
@@ -207,18 +206,7 @@ std::size_t StepContext::expected_ops() const {
 
 Schedule StepContext::finish(ScheduleWriter step) const {
   Schedule schedule = step.finish(experiment_.parallelism.stage_ranks());
-  schedule.micro_batches = plan_.micro_batches;
-  schedule.virtual_stages = plan_.virtual_stages;
-  schedule.stage_shape = plan_.pipeline().shape;
-  schedule.graphs = plan_.graphs;
-  schedule.scores_at = plan_.scores_at;
-  schedule.node_ranks = deduplicating_ranks(plan_, experiment_);
-  schedule.comm_sms = plan_.comm_sms;
-  schedule.all_to_all = plan_.all_to_all;
-  schedule.routed = sends_routed(plan_, experiment_.workload);
-  if (schedule.routed) schedule.expert_kernel = plan_.expert_kernel;
-  schedule.row_tile = plan_.row_tile;
-  schedule.hidden = experiment_.model.hidden;
+  static_cast<ScheduleSettings&>(schedule) = schedule_settings(plan_, experiment_);
   schedule.groups = groups_;
   return schedule;
 }
