@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 
 #include "models/schedule/launches.hpp"
@@ -61,27 +62,26 @@ class HostTable {
   std::array<std::optional<HostWork>, op_kinds * phases> all_;
 };
 
-// Whether an op is the first of a pass of a micro-batch through a stage. The gradients of weights are no pass of their
+// Whether an op is the first of a pass of a micro-batch through a virtual stage, which goes from layer to layer.
+// Forward and backward passes alternate in a pair and each begin once. The gradients of weights are no pass of their
 // own.
 class Passes {
  public:
   explicit Passes(const Schedule& s) : last_(s.classes.size()) {}
 
   bool begins(const Op& op, std::size_t rank_class) {
-    const Pass pass{op.micro_batch, op.pass()};
-    const bool of_weights = op.half == Half::Weights;
-    if (of_weights || entry_of(op.kind).part == OpPart::StepEnd || last_[rank_class] == pass) return false;
-    last_[rank_class] = pass;
-    return true;
+    if (op.half == Half::Weights || entry_of(op.kind).part == OpPart::StepEnd) return false;
+    Place& last = last_[rank_class][static_cast<std::size_t>(op.pass())];
+    const bool goes_on = op.micro_batch == last.micro_batch && std::abs(op.layer - last.layer) <= 1;
+    last = {op.micro_batch, op.layer};
+    return !goes_on;
   }
 
  private:
-  struct Pass {
-    int micro_batch = -1;
-    Phase phase = Phase::Forward;
-    friend bool operator==(const Pass&, const Pass&) = default;
+  struct Place {
+    int micro_batch = -1, layer = 0;
   };
-  std::vector<Pass> last_;
+  std::vector<std::array<Place, phases>> last_;  // of the latest op, by phase
 };
 
 }  // namespace
@@ -96,6 +96,8 @@ bool holds(HostCase host_case, const Schedule& s) {
       return s.all_to_all == AllToAll::NodeDeduplicated;
     case HostCase::NotDeduplicated:
       return s.all_to_all != AllToAll::NodeDeduplicated;
+    case HostCase::Paired:
+      return s.paired;
   }
   return false;
 }

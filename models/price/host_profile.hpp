@@ -41,11 +41,12 @@ struct HostSizes {
 HostSizes host_sizes(const Experiment& experiment);
 
 // The schedules that an entry is of.
-enum class HostCase : std::uint8_t { Routed, Padded, Deduplicated, NotDeduplicated };
-inline constexpr Names<HostCase, 4> host_case_names{{{"routed", HostCase::Routed},
+enum class HostCase : std::uint8_t { Routed, Padded, Deduplicated, NotDeduplicated, Paired };
+inline constexpr Names<HostCase, 5> host_case_names{{{"routed", HostCase::Routed},
                                                      {"padded", HostCase::Padded},
                                                      {"deduplicated", HostCase::Deduplicated},
-                                                     {"not_deduplicated", HostCase::NotDeduplicated}}};
+                                                     {"not_deduplicated", HostCase::NotDeduplicated},
+                                                     {"paired", HostCase::Paired}}};
 bool holds(HostCase host_case, const Schedule& schedule);
 
 // Work for ops of a kind in a phase. Entries of the same ops add up.

@@ -84,6 +84,25 @@ TEST_CASE("A step has its own work once, and each pass of a micro-batch has its"
   CHECK(sum.value() == Approx(100e-6 + 2 * 10e-6 + 2 * 1e-6));
 }
 
+TEST_CASE("Passes of a pair, whose ops alternate, begin once each") {
+  Experiment e = test::testbed_b();
+  e.workload.batch = 4;
+  Plan plan = unchunked();
+  plan.micro_batches = 4;
+  plan.pipeline_schedule = pipeline_schedule("1f1b");
+  const auto begins = [&] {
+    HostProfile profile;
+    profile.forward_pass.once = {10 * us, 0};
+    profile.backward_pass.once = {1 * us, 0};
+    Seconds sum;
+    for (const Seconds time : host_times(build_schedule(e, plan), profile, {})) sum += time;
+    return sum.value();
+  };
+  CHECK(begins() == Approx(4 * 10e-6 + 4 * 1e-6));
+  plan.scope = Scope::Batch;
+  CHECK(begins() == Approx(4 * 10e-6 + 4 * 1e-6));
+}
+
 TEST_CASE("Captured ops take a replay of their graph in place of their work") {
   const Schedule s = build_schedule(test::testbed_b(), unchunked(Graphs::Attention));
   HostProfile profile;
