@@ -9,8 +9,9 @@ namespace dovetail::builder {
 namespace {
 
 // The parts of a layer, in the order of the forward pass; the backward pass has the reverse order. Exchanges begin and
-// end the parts: attention has the gate and all that makes rows ready to be sent, and experts all between exchanges. A
-// layer without exchanges is attention.
+// end the parts: attention has the gate and all that makes rows ready to be sent, and experts all between exchanges.
+// The host waits for the counts of rows when it sends them, thus after it has issued what is beside the gate. A layer
+// without exchanges is attention.
 enum class LayerPart { Attention, Dispatch, Experts, Combine, Decode };
 constexpr std::size_t layer_parts = 5;
 
@@ -83,10 +84,8 @@ class Side {
       if (!end.exists()) end = id;
     };
     const auto set_end = [&](LayerPart part) { ends[static_cast<std::size_t>(part)] = OpId(id + 1); };
-    if (op.half == Half::Weights) {  // those of experts cover the exchange before them
-      if (op.kind == OpKind::Expert) set_end(Dispatch);
-      return;
-    }
+    if (op.half == Half::Weights) return set_end(op.kind == OpKind::Expert ? Dispatch : Attention);  // cover exchanges
+    if (forward && op.kind == OpKind::HostSync) begin_of_exchange(Attention);
     if (op.kind == OpKind::Dispatch || op.kind == OpKind::DispatchScores) {
       begin_of_exchange(forward ? Attention : Experts);
       set_end(Dispatch);

@@ -60,7 +60,8 @@ void exchange_counts(StepContext& c, int layer, TensorId row_counts, TensorId ro
 
 void wait_for_counts(StepContext& c, int layer) {
   if (!sends_routed(c) || c.plan().host_sync) return;  // which waits for everything
-  c.hold_back(c.add(c.op(OpKind::HostSync, Phase::Forward, layer, c.streams().compute, c.work(layer).host_sync()),
+  const StreamId stream = gathers(c) ? c.streams().intra : exchanges(c) ? c.streams().inter : c.streams().compute;
+  c.hold_back(c.add(c.op(OpKind::HostSync, Phase::Forward, layer, stream, c.work(layer).host_sync()),
                     {worked(c.row_counts(layer))}, {}));
 }
 

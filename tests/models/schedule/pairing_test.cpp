@@ -37,24 +37,28 @@ Passes passes(const Schedule& s) {
   return all;
 }
 
-// Exchanges, attention and experts of a step of two micro-batches through one layer, as they come: "f.attention".
-std::string order_of_one_layer(PairOrder order) {
-  Experiment e = test::round_numbers();
-  e.workload.batch = 2;
-  Plan plan;
+// Exchanges, attention, experts and waits of the second of two micro-batches beside the first one, as they come in the
+// last layer: "f.attention", or "bw.attention" for gradients of weights.
+std::string order_of_last_layer(const Experiment& e, Plan plan) {
   plan.scope = Scope::Batch;
   plan.pipeline_schedule = pipeline_schedule("1f1b");
   plan.micro_batches = 2;
-  plan.pair_order = order;
   std::string text;
   for (const Op& op : build_step(e, plan).ops) {
     const bool forward = op.phase == Phase::Forward;
-    if (op.micro_batch != (forward ? 1 : 0)) continue;
+    if (op.micro_batch != (forward ? 1 : 0) || op.layer != (forward ? 0 : e.workload.layers - 1)) continue;
     if (op.kind == OpKind::Attention || op.kind == OpKind::Dispatch || op.kind == OpKind::Expert ||
-        op.kind == OpKind::Combine || op.kind == OpKind::Decode)
-      text += std::string(forward ? "f." : "b.") + std::string(entry_of(op.kind).name) + " ";
+        op.kind == OpKind::HostSync || op.kind == OpKind::Combine || op.kind == OpKind::Decode)
+      text += (forward ? "f." : op.half == Half::Weights ? "bw." : "b.") + std::string(entry_of(op.kind).name) + " ";
   }
   return text;
+}
+std::string order_of_last_layer(PairOrder order) {
+  Experiment e = test::round_numbers();
+  e.workload.batch = 2;
+  Plan plan;
+  plan.pair_order = order;
+  return order_of_last_layer(e, plan);
 }
 
 }  // namespace
@@ -82,10 +86,26 @@ TEST_CASE("A step in pairs is a permutation of one that is not, and each pass ke
 }
 
 TEST_CASE("Exchanges of one micro-batch lie beside the computation of the other, in the order that the plan has") {
-  CHECK(order_of_one_layer(PairOrder::Alternate) ==
+  CHECK(order_of_last_layer(PairOrder::Alternate) ==
         "b.decode b.combine f.attention b.expert f.dispatch b.dispatch f.expert f.combine b.attention f.decode ");
-  CHECK(order_of_one_layer(PairOrder::AttentionEarly) ==
+  CHECK(order_of_last_layer(PairOrder::AttentionEarly) ==
         "b.decode b.combine f.attention b.expert f.dispatch b.dispatch b.attention f.expert f.combine f.decode ");
-  CHECK(order_of_one_layer(PairOrder::ExpertsFirst) ==
+  CHECK(order_of_last_layer(PairOrder::ExpertsFirst) ==
         "b.decode b.combine b.expert b.dispatch f.attention f.dispatch b.attention f.expert f.combine f.decode ");
+}
+
+// Megatron-LM waits for the counts of rows in its dispatch (cuda_sync_point before_ep_alltoall), which it issues after
+// the experts' backward pass. It makes the weights' gradients of attention before the next layer of the forward pass.
+TEST_CASE(
+    "The host issues the experts' backward pass before it waits for counts, and weights' gradients of attention last") {
+  Experiment e = test::round_numbers(2);
+  e.workload.batch = 2;
+  e.workload.layers = 2;
+  e.workload.message_sizes = MessageSizes::Routed;
+  Plan plan;
+  plan.expert_kernel = ExpertKernel::Grouped;
+  plan.delay_weight_gradient = DelayedWeights::All;
+  CHECK(order_of_last_layer(e, plan) ==
+        "b.decode b.combine f.attention b.expert f.host_sync f.dispatch b.dispatch bw.expert f.expert f.combine "
+        "b.attention bw.attention f.decode ");
 }
