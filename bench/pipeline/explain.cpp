@@ -10,6 +10,7 @@
 
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/explain_pairs.hpp"
 #include "bench/pipeline/repeating_steps.hpp"
 #include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
@@ -30,7 +31,7 @@ using planners::StepPrediction;
 struct Explained {
   const Experiment& experiment;
   const Plan& plan;
-  std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
+  StepOf step_of;
   FusedQuestion fused = {};     // with the same groups
   planners::AsRun as_run = {};  // of the framework that alternatives are for; empty: of any
 };
@@ -118,6 +119,7 @@ void explain_plan(const Explained& explained, Explanation& explanation) {
   explanation.degree = std::max(explained.plan.forward_degree, explained.plan.backward_degree);
   add_alternatives(explained, explanation);
   add_choices_of_the_host(explained, explanation);
+  explanation.pairs = explain_pairs(explained.experiment, explained.plan, explanation.best, explained.step_of);
 }
 
 // "pp 8 in place of 4", knob by knob; `of_best` is the best plan's.

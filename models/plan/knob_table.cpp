@@ -379,6 +379,13 @@ constexpr std::array table{
          .holds_rows = false,
          .help = "The host waits before and after the experts of a layer (AMPipe's published code). Each wait costs a "
                  "launch: the GEMM alpha of the calibration, or the host's time where it gives one."},
+    Knob{.name = "one_connection",
+         .type = FlagKnob{&Plan::one_connection},
+         .group = Arrangement,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "The device takes the kernels of all streams from one hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1): "
+                 "none begins before those have begun that were issued before it."},
     Knob{.name = "graphs",
          .type = choice<&Plan::graphs>(
              graphs_names, {{Graphs::None, "Every kernel is launched by itself."},

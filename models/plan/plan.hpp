@@ -192,6 +192,7 @@ struct Plan {
   ExpertKernel expert_kernel = ExpertKernel::Batched;
   SharedExperts shared_experts = SharedExperts::Serial;
   bool host_sync = false;
+  bool one_connection = false;
   Graphs graphs = Graphs::None;
   PipelineSchedule pipeline_schedule = dovetail::pipeline_schedule("gpipe");
   ListedProgram program;

@@ -45,6 +45,30 @@ struct NextBest {
   bool tied = false;                 // not known to be slower
 };
 
+// What decides whether pairs of micro-batches pay: computation beside communication loses multiprocessors, the host
+// launches both passes in one order, streams may share a hardware queue (plan.one_connection), and pairs have an order.
+enum class PairLimit { Multiprocessors, Launches, Connections, Order };
+inline constexpr Names<PairLimit, 4> pair_limit_names{{{"multiprocessors", PairLimit::Multiprocessors},
+                                                       {"launches", PairLimit::Launches},
+                                                       {"connections", PairLimit::Connections},
+                                                       {"order", PairLimit::Order}}};
+
+// The steps with and without pairs if one of these were otherwise: computation kept its speed, launches took no time,
+// streams shared a queue (or had their own, if they share one), pairs had the fastest of the other orders.
+struct PairStep {
+  PairLimit limit;
+  Seconds paired, apart;
+};
+
+struct PairsExplained {
+  bool chosen = false;          // the best plan has pairs
+  bool one_connection = false;  // its streams share a queue
+  int micro_batches = 1;
+  std::optional<ExplainedStep> other;  // the same plan with pairs, or without; none: refused
+  std::string refusal;
+  std::vector<PairStep> otherwise;
+};
+
 struct Explanation {
   std::string name;  // of the best plan
   int stages = 1, degree = 1;
@@ -52,8 +76,9 @@ struct Explanation {
   std::optional<NextBest> next;
   std::vector<WithoutPart> without;  // those that gain, the largest gain first
   std::vector<Alternative> alternatives;
-  Bytes limit;                      // of device memory that may be used
-  std::optional<Seconds> reported;  // the step of the result, where another backend than the analytic one timed it
+  std::optional<PairsExplained> pairs;  // where micro-batches have exchanges
+  Bytes limit;                          // of device memory that may be used
+  std::optional<Seconds> reported;      // the step of the result, where another backend than the analytic one timed it
 };
 
 }  // namespace dovetail

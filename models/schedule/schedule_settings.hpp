@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the plan and of the question that all ops of a schedule share, and that those who price or run it ask for.
+// The part of the plan and of the question that all ops of a schedule share, and that those who price or run it ask
+// for.
 #pragma once
 #include "models/plan/plan.hpp"
 

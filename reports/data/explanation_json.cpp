@@ -21,6 +21,17 @@ Json step_json(const ExplainedStep& step) {
           {"peak_bytes", number(step.peak)}};
 }
 
+Json pairs_json(const PairsExplained& pairs) {
+  Json otherwise = Json::object();
+  for (const PairStep& step : pairs.otherwise)
+    otherwise[std::string(name_in(pair_limit_names, step.limit))] = {{"paired_s", number(step.paired)},
+                                                                     {"apart_s", number(step.apart)}};
+  return {{"chosen", pairs.chosen},
+          {"other", pairs.other ? step_json(*pairs.other) : Json(nullptr)},
+          {"refusal", pairs.refusal.empty() ? Json(nullptr) : Json(pairs.refusal)},
+          {"otherwise", std::move(otherwise)}};
+}
+
 }  // namespace
 
 Json explanation_json(const Explanation& x) {
@@ -33,7 +44,8 @@ Json explanation_json(const Explanation& x) {
           {"best", step_json(x.best)},
           {"next_best", x.next ? step_json(x.next->step) : Json(nullptr)},
           {"step_without_s", std::move(without)},
-          {"alternatives", std::move(others)}};
+          {"alternatives", std::move(others)},
+          {"pairs", x.pairs ? pairs_json(*x.pairs) : Json(nullptr)}};
 }
 
 }  // namespace dovetail::reports

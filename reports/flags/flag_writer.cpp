@@ -42,6 +42,8 @@ void FlagWriter::cannot(std::string sentence, const Change& does) {
 
 FrameworkFlags FlagWriter::finish(const Plan& own) {
   const Plan& taken = result_.taken.plan;
+  say({"one_connection"});
+  if (taken.one_connection) elsewhere("the environment has CUDA_DEVICE_MAX_CONNECTIONS=1 (plan.one_connection)");
   for (const Knob& knob : knobs()) {
     if (said_.contains(knob.name) || same_value(knob, taken, own)) continue;
     cannot(fmt::format("plan.{} {}: {} does as with {}, and has no argument for it", knob.name, value_text(knob, taken),

@@ -9,6 +9,7 @@
 
 #include "models/base/errors.hpp"
 #include "reports/text/format.hpp"
+#include "reports/text/pairs_text.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -35,17 +36,6 @@ const char* words(StepPart part) {
 
 std::string share(Seconds time, Seconds step) {
   return fmt::format("{:.0f} %", 100 * (time / step));
-}
-
-// "3.4 % more" or "3.4 % less".
-std::string change(double ratio) {
-  const double by = 100 * (ratio - 1);
-  return fmt::format("{:.{}f} % {}", std::abs(by), std::abs(by) < 9.95 ? 1 : 0, by < 0 ? "less" : "more");
-}
-
-std::string listed(const std::vector<std::string>& items) {
-  if (items.size() < 2) return items.empty() ? "" : items.front();
-  return fmt::format("{} and {}", fmt::join(items.begin(), items.end() - 1, ", "), items.back());
 }
 
 // "computes 5.1 ms more, waits for communication 60 ms less": from the first to the second, whatever is worth a word.
@@ -184,7 +174,7 @@ std::string backend(const Explanation& x) {
 }  // namespace
 
 std::vector<std::string> explanation_text(const Explanation& x) {
-  std::vector<std::string> text{winner(x), where_time_goes(x), limit(x),    overlap(x),
+  std::vector<std::string> text{winner(x), where_time_goes(x), limit(x),    overlap(x), pairs_text(x),
                                 memory(x), pipeline(x),        launches(x), backend(x)};
   std::erase(text, "");
   return text;

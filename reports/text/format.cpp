@@ -2,6 +2,7 @@
 #include "reports/text/format.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -177,6 +178,16 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
       "overlap: " + describe_overlap(experiment)};
   if (!extensions.empty()) lines.push_back(printable(extensions.note()));
   return lines;
+}
+
+std::string change(double ratio) {
+  const double by = 100 * (ratio - 1);
+  return fmt::format("{:.{}f} % {}", std::abs(by), std::abs(by) < 9.95 ? 1 : 0, by < 0 ? "less" : "more");
+}
+
+std::string listed(const std::vector<std::string>& items) {
+  if (items.size() < 2) return items.empty() ? "" : items.front();
+  return fmt::format("{} and {}", fmt::join(items.begin(), items.end() - 1, ", "), items.back());
 }
 
 }  // namespace dovetail::reports

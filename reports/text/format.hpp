@@ -48,4 +48,7 @@ std::string costs_text(const Experiment& experiment);
 // "8x7b on testbed, 6 nodes x 8 GPUs ...": what was asked, in three lines without line ends.
 std::vector<std::string> experiment_lines(const Experiment& experiment);
 
+std::string change(double ratio);                           // "3.4 % more" or "3.4 % less"
+std::string listed(const std::vector<std::string>& items);  // "a, b and c"
+
 }  // namespace dovetail::reports

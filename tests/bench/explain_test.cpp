@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/repeating_steps.hpp"
 #include "bench/pipeline/tune.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/results/ranking.hpp"
 #include "models/time/analytic_backend.hpp"
@@ -183,4 +185,41 @@ TEST_CASE("explain: of tune's best, the next best is another layout") {
   CHECK(alternative(*report.explanation, OtherChoice::MoreMicroBatches) != nullptr);
   options.explain = false;
   CHECK(!tune(load_tune_question(options), options, {}).explanation);
+}
+
+TEST_CASE("explain: pairs are the same plan in pairs or without, evaluated, and what decides is changed alone") {
+  const std::string system = GENERATE("megatron_lm", "megatron_ep_overlap");
+  const Report report = compared({system}, {"workload.dtype=fp16", "workload.batch=8", "plan.micro_batches=8"});
+  const Explanation explanation = *explain(report);
+  const SystemResult& result = report.results.front();
+  REQUIRE(explanation.pairs);
+  const PairsExplained& pairs = *explanation.pairs;
+  CHECK(pairs.chosen == (system == "megatron_ep_overlap"));
+  REQUIRE(pairs.other);
+  const Experiment e = as_run(report.experiment, result);
+  const auto step = [&](bool paired, const std::function<void(Plan&)>& change = {}) {
+    Plan plan = result.plan;
+    plan.scope = paired ? Scope::Batch : Scope::Layer;
+    if (!paired) plan.delay_weight_gradient = DelayedWeights::None;
+    if (!paired) plan.pair_order = PairOrder::Alternate;
+    if (change) change(plan);
+    std::vector<double> scratch;
+    return analytic_makespan(price_plan(e, plan), scratch).value();
+  };
+  CHECK(pairs.other->metrics.makespan.value() == Approx(step(!pairs.chosen)).epsilon(1e-6));
+  const auto of = [&](PairLimit limit) {
+    const auto found = std::ranges::find(pairs.otherwise, limit, &PairStep::limit);
+    REQUIRE(found != pairs.otherwise.end());
+    return *found;
+  };
+  const PairStep connections = of(PairLimit::Connections);
+  const auto in_one = [](Plan& plan) { plan.one_connection = true; };
+  CHECK(connections.paired.value() == Approx(step(true, in_one)).epsilon(1e-6));
+  CHECK(connections.apart.value() == Approx(step(false, in_one)).epsilon(1e-6));
+  CHECK(connections.paired > of(PairLimit::Multiprocessors).paired);
+}
+
+TEST_CASE("explain: pairs are not spoken of where micro-batches have no exchanges or are alone") {
+  CHECK(!explain(compared({"tutel"}, {"plan.micro_batches=1"}))->pairs);
+  CHECK(!explain(compared({"megatron_lm"}, {"workload.batch=8", "plan.micro_batches=8", "parallelism.ep=1"}))->pairs);
 }

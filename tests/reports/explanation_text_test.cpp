@@ -93,3 +93,37 @@ TEST_CASE("a saved explanation follows its schema") {
   CHECK_THROWS(validate(JsonFile::parse(broken.dump(), "explanation"), schema));
   CHECK(json["step_without_s"]["row_exchanges"] == .075);
 }
+
+// 40 ms of communication exposed apart and 30 in pairs, of which 120 / 100 is 20 %.
+TEST_CASE("an explanation says what pairs of micro-batches bring, and what decides that") {
+  Explanation x = example();
+  PairsExplained pairs;
+  pairs.chosen = true;
+  pairs.micro_batches = 8;
+  pairs.other = step(120, 70, 0, 10, 7);
+  pairs.otherwise = {{PairLimit::Multiprocessors, Seconds(.1), Seconds(.125)},
+                     {PairLimit::Connections, Seconds(.125), Seconds(.12)}};
+  x.pairs = pairs;
+  const auto said = [&] { return reports::explanation_text(x).at(4); };
+  CHECK(said() ==
+        "Pairs: without pairs of micro-batches the step would take 20 % more, expose 40.0 ms of communication in place "
+        "of 30.0 ms, and hold 1.00 GiB less. Pairs gain 20 %, and would gain 25 % if operations that run together did "
+        "not slow each other and lose 4.0 % if all streams shared one hardware queue (CUDA_DEVICE_MAX_CONNECTIONS=1).");
+  SECTION("They do not pay where a limit takes what they hide") {
+    x.pairs->chosen = false;
+    x.pairs->other = step(101, 80, 0, 10, 8);
+    CHECK_THAT(said(), Contains("with pairs of micro-batches the step would take 1.0 % more, expose 11.0 ms") &&
+                           Contains("hold as much memory. Pairs lose 1.0 %, and would gain 25 %") &&
+                           Contains("mostly because communication takes multiprocessors"));
+  }
+  SECTION("They do not pay where they do not fit") {
+    x.pairs->chosen = false;
+    x.pairs->other = step(90, 80, 0, 5, 12);
+    CHECK_THAT(said(), Contains("They need more memory than there is."));
+  }
+  SECTION("A plan may not have them") {
+    x.pairs->other = {};
+    x.pairs->refusal = "batch needs turns";
+    CHECK(said() == "Pairs of micro-batches are not for this plan: batch needs turns.");
+  }
+}

@@ -223,7 +223,7 @@ TEST_CASE("A plan file gives every knob") {
     "protocol": "low_latency", "dispatch_wire": "bf16", "combine_wire": "fp8", "encoding": "dense", "scores_at": "experts",
     "grad_sync": "fixed_chunks", "gradient_chunk_bytes": 7, "restore": "s3", "buffers": "double",
     "expert_sharding": "ep_mp", "sharding_repeats": 2, "shadowed_experts": [0, 5], "layout": "rank_major",
-    "row_tile": 16, "expert_kernel": "grouped", "shared_experts": "overlapped", "host_sync": true,
+    "row_tile": 16, "expert_kernel": "grouped", "shared_experts": "overlapped", "host_sync": true, "one_connection": true,
     "pipeline_schedule": "1f1b", "program": ["0F0 0B0"], "virtual_stages": 3, "micro_batches": 4,
     "recompute": ["moe", "norms"], "zero": 1, "forward_degree": 5, "backward_degree": 6, "sequence_parallel": false})");
   FilesRead files;
@@ -262,6 +262,7 @@ TEST_CASE("A plan file gives every knob") {
                   .expert_kernel = ExpertKernel::Grouped,
                   .shared_experts = SharedExperts::Overlapped,
                   .host_sync = true,
+                  .one_connection = true,
                   .pipeline_schedule = pipeline_schedule("1f1b"),
                   .program = ListedProgram({read_slots("0F0 0B0")}),
                   .virtual_stages = 3,
