@@ -45,7 +45,7 @@ struct NextBest {
   bool tied = false;                 // not known to be slower
 };
 
-// What decides whether pairs of micro-batches pay: computation beside communication loses multiprocessors, the host
+// It decides whether pairs of micro-batches pay: computation beside communication loses multiprocessors, the host
 // launches both passes in one order, streams may share a hardware queue (plan.one_connection), and pairs have an order.
 enum class PairLimit { Multiprocessors, Launches, Connections, Order };
 inline constexpr Names<PairLimit, 4> pair_limit_names{{{"multiprocessors", PairLimit::Multiprocessors},
