@@ -2,6 +2,7 @@
 #include "bench/pipeline/explain_pairs.hpp"
 
 #include "models/base/errors.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -16,7 +16,8 @@ class Splitter {
     out_.groups = s_.groups;
     out_.steps = s_.steps;
     out_.kernels = s_.kernels;
-    static_cast<ScheduleSettings&>(out_) = s_;
+    const ScheduleSettings& settings = s_;
+    static_cast<ScheduleSettings&>(out_) = settings;
     for (int c = 0; c < network_.classes(); ++c) {
       out_.classes.push_back({network_.ranks(c)});
       for (Stream stream : s_.streams) {

@@ -2,7 +2,9 @@
 // Devices whose streams share one hardware queue.
 #include "models/schedule/one_connection.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
