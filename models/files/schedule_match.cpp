@@ -13,6 +13,7 @@
 #include "models/price/ready_first.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
+#include "models/schedule/one_connection.hpp"
 #include "models/schedule/step_builder.hpp"
 
 namespace dovetail {
@@ -82,6 +83,7 @@ class Match {
     require_count("ops", s_.ops.size(), step.ops.size());
     require_count("tensors", s_.tensors.size(), step.tensors.size());
     if (file_.plan.order == Order::ReadyFirst) step = reordered(step, order_in_file(step));
+    if (file_.plan.one_connection) take_from_one_queue(step);
     return step;
   }
 

@@ -11,8 +11,10 @@
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/other_models.hpp"
+#include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 using Catch::Matchers::Contains;
@@ -131,6 +133,17 @@ TEST_CASE("a schedule file read and written again is the same file, and predicts
   for (const OpId i : again.priced.schedule->ops.ids()) {  // one word of the file for both
     CHECK(again.priced.schedule->ops[i].rows == file.priced.schedule->ops[i].rows);
     CHECK(again.priced.schedule->ops[i].gradients == file.priced.schedule->ops[i].gradients);
+  }
+}
+
+TEST_CASE("a schedule file of any plan is read again as the same") {
+  for (int seed = 1; seed <= test::cases(80); ++seed) {
+    test::Random random(static_cast<unsigned>(seed));
+    const Experiment e = test::random_experiment(random);
+    const Plan plan = test::random_legal_plan(random, e);
+    INFO("seed " << seed << ": " << test::describe(e, plan));
+    const std::string text = to_json(ScheduleFile{e, plan, price_plan(e, plan)}).dump();
+    CHECK(to_json(read_text(text)).dump() == text);
   }
 }
 
