@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a long step in pairs: DeepSeek-V3 with 61 layers on 16 pipeline stages of 2 virtual ones, 64 micro-batches.
-// Goal: built, priced and simulated in 300 ms.
+// The cost of a long step in pairs: DeepSeek-V3 with 61 layers on 16 pipeline stages of 2 virtual ones, 64
+// micro-batches. Goal: built, priced and simulated in 300 ms.
 #include <benchmark/benchmark.h>
 
 #include "models/files/load.hpp"
@@ -16,8 +16,9 @@ Experiment deepseek() {
   request.cluster = "dgx-h100";
   request.model = "deepseek-v3";
   request.nodes = 32;
-  request.set = {"workload.mtp_layers=0", "workload.batch=64",    "workload.capacity_factor=0", "workload.message_sizes=routed",
-                 "parallelism.pp=16",     "parallelism.dp=16",    "parallelism.mp=1",           "parallelism.ep=16"};
+  request.set = {
+      "workload.mtp_layers=0", "workload.batch=64", "workload.capacity_factor=0", "workload.message_sizes=routed",
+      "parallelism.pp=16",     "parallelism.dp=16", "parallelism.mp=1",           "parallelism.ep=16"};
   FilesRead files;
   std::vector<std::string> notes;
   return load_experiment(request, files, notes);

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "models/base/json/json_text.hpp"
-#include "models/price/ready_first.hpp"
+#include "models/price/fill_gaps.hpp"
+#include "models/price/list_scheduler.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/one_connection.hpp"
@@ -59,6 +60,7 @@ class Match {
     if (ops > held) fail("/plan", fmt::format("makes at least {:.0f} ops, but the file has {:.0f}", ops, held));
   }
 
+  bool fills() const { return file_.plan.delay_weight_gradient == DelayedWeights::Fill; }
   bool training() const { return e_.workload.phases == Phases::Training; }
 
   // Its list may still be too short here.
@@ -82,7 +84,8 @@ class Match {
   Schedule as_in_file(Schedule step) const {
     require_count("ops", s_.ops.size(), step.ops.size());
     require_count("tensors", s_.tensors.size(), step.tensors.size());
-    if (file_.plan.order == Order::ReadyFirst) step = reordered(step, order_in_file(step));
+    if (fills()) free_gradients_of_weights(step);
+    if (file_.plan.is_ordered_by_costs()) step = reordered(step, order_in_file(step));
     if (file_.plan.one_connection) take_from_one_queue(step);
     return step;
   }
@@ -131,7 +134,7 @@ class Match {
         if (!placed[before]) early(before);
       placed[order[i]] = true;
       const StreamId stream = op.stream;
-      if (step.streams[stream].kind != StreamKind::Compute) continue;
+      if (fills() ? op.half == Half::Weights : step.streams[stream].kind != StreamKind::Compute) continue;
       if (last[stream] > order[i]) early(last[stream]);
       last[stream] = order[i];
     }

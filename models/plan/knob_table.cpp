@@ -10,7 +10,6 @@ namespace dovetail {
 namespace {
 
 constexpr int most_chunks = 65'536, most_ranks = 1'048'576, most_stages = 10'000, most_micro_batches = 1'000'000;
-constexpr bool not_built = false;
 
 // The sentence for a value.
 template <class Enum>
@@ -116,20 +115,21 @@ constexpr std::array table{
          .search = Kept,
          .holds_rows = true,
          .help = "With scope batch, a layer of each micro-batch takes turns with one of the other in this order."},
-    Knob{.name = "delay_weight_gradient",
-         .type = choice<&Plan::delay_weight_gradient>(
-             delayed_weights_names,
-             {{DelayedWeights::None, "Each op makes the gradients of its inputs and of its weights."},
-              {DelayedWeights::Expert,
-               "Those of the experts' weights are made while the gradients of their inputs are on their way back."},
-              {DelayedWeights::All,
-               "Those of attention's weights too, while the gradients for the experts of the layer before are on their "
-               "way to them, and in a stage's first layer after what the stage before waits for."},
-              {DelayedWeights::Fill, "They fill the gaps of the backward pass, by their costs (Lancet).", not_built}}),
-         .group = Arrangement,
-         .search = Kept,
-         .holds_rows = true,
-         .help = "Gradients of weights may be made later than those of inputs, which others wait for."},
+    Knob{
+        .name = "delay_weight_gradient",
+        .type = choice<&Plan::delay_weight_gradient>(
+            delayed_weights_names,
+            {{DelayedWeights::None, "Each op makes the gradients of its inputs and of its weights."},
+             {DelayedWeights::Expert,
+              "Those of the experts' weights are made while the gradients of their inputs are on their way back."},
+             {DelayedWeights::All,
+              "Those of attention's weights too, while the gradients for the experts of the layer before are on their "
+              "way to them, and in a stage's first layer after what the stage before waits for."},
+             {DelayedWeights::Fill, "They fill the times for which computation would wait, by their costs (Lancet)."}}),
+        .group = Arrangement,
+        .search = Kept,
+        .holds_rows = true,
+        .help = "Gradients of weights may be made later than those of inputs, which others wait for."},
     Knob{.name = "split",
          .type = choice<&Plan::split>(split_names,
                                       {{Split::Capacity, "A chunk takes some rows of every expert."},

@@ -69,6 +69,10 @@ void require_halves(const Plan& p, const Experiment& e) {
            fmt::format("{} contradicts plan.pipeline_schedule {}, which makes gradients of "
                        "weights in passes of their own; expected none",
                        name_in(delayed_weights_names, p.delay_weight_gradient), schedule_name(p)));
+  if (p.delay_weight_gradient == DelayedWeights::Fill && p.order == Order::ReadyFirst)
+    refuse("order",
+           "ready_first contradicts plan.delay_weight_gradient fill, which has another order by costs; expected "
+           "dispatch_first or alternate");
   if ((!halves && !delayed) || e.workload.phases != Phases::Training) return;
   const std::string_view knob = halves ? "pipeline_schedule" : "delay_weight_gradient";
   const std::string_view value = halves ? schedule_name(p) : name_in(delayed_weights_names, p.delay_weight_gradient);
@@ -77,6 +81,11 @@ void require_halves(const Plan& p, const Experiment& e) {
                              "of inputs; expected {}",
                              value, what, expected));
   };
+  // A slice may hold gradients of another stage of the rank, whose weights a listed program may come to later.
+  if (halves && p.lists_program() && p.virtual_stages > 1 && p.grad_sync != GradSync::After)
+    refuse("grad_sync", fmt::format("{} is not built yet with a listed program that has several stages on a rank and "
+                                    "makes gradients of weights in passes of their own; expected after",
+                                    name_in(grad_sync_names, p.grad_sync)));
   if (halves && e.parallelism.pp == 1)
     refuse("pipeline_schedule",
            fmt::format("{} needs a pipeline; expected parallelism.pp of 2 or more", schedule_name(p)));

@@ -210,6 +210,10 @@ struct Plan {
     pipeline_schedule = named;
     program = {};
   }
+  // Its ops have an order that their costs decide, which is made for the whole step.
+  bool is_ordered_by_costs() const {
+    return order == Order::ReadyFirst || delay_weight_gradient == DelayedWeights::Fill;
+  }
   bool lists_program() const { return pipeline_schedule == dovetail::pipeline_schedule("listed"); }
   // How its schedule lies on the ranks: as the table has it, or as the listed program does.
   const NamedProgram& pipeline() const { return lists_program() ? program.entry() : entry_of(pipeline_schedule); }

@@ -372,11 +372,13 @@ constexpr std::array rules{
         "with it alone. Other schedules have one stage on each rank. There are no more stages than layers, and as many "
         "as parallelism.pipeline_layout has.",
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
-    PlanRule{"halves", "pipeline_schedule delay_weight_gradient restore buffers",
-             "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more; "
-             "they and delay_weight_gradient go with restore keep, buffers per_chunk and experts that are known by "
-             "their sizes.",
-             [](const RuledPlan& r) { require_halves(r.plan, r.experiment); }},
+    PlanRule{
+        "halves", "pipeline_schedule program delay_weight_gradient grad_sync order restore buffers",
+        "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more; "
+        "they and delay_weight_gradient go with restore keep, buffers per_chunk and experts that are known by "
+        "their sizes. With delay_weight_gradient fill the order is not ready_first. A listed program that has such "
+        "passes, and several stages on a rank, goes with grad_sync after.",
+        [](const RuledPlan& r) { require_halves(r.plan, r.experiment); }},
     PlanRule{
         "pairs", "scope pair_order host_sync",
         "With scope batch trainings of 2 or more micro-batches run 1f1b, interleaved or dualpipe_v with ep above 1 "

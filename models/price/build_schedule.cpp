@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/network/routed_rows.hpp"
+#include "models/price/fill_gaps.hpp"
 #include "models/price/plan_costs.hpp"
 #include "models/price/price.hpp"
 #include "models/price/ready_first.hpp"
@@ -17,8 +18,8 @@ void take_from_queues(const Plan& plan, Schedule& schedule) {
   if (plan.one_connection) take_from_one_queue(schedule);
 }
 
-Schedule in_ready_order(const Plan& plan, const PricedSchedule& priced) {
-  Schedule schedule = ready_first(priced);
+Schedule ordered_by_costs(const Plan& plan, const PricedSchedule& priced) {
+  Schedule schedule = plan.order == Order::ReadyFirst ? ready_first(priced) : fill_gaps(priced);
   take_from_queues(plan, schedule);
   return schedule;
 }
@@ -28,7 +29,7 @@ Schedule in_ready_order(const Plan& plan, const PricedSchedule& priced) {
 BuiltPlan::BuiltPlan(const Experiment& experiment, const Plan& plan, Backward backward)
     : experiment_(experiment), plan_(plan) {
   auto step = std::make_shared<Schedule>(build_step(experiment, plan, Units::Copied, backward));
-  if (plan.order != Order::ReadyFirst) take_from_queues(plan, *step);
+  if (!plan.is_ordered_by_costs()) take_from_queues(plan, *step);
   if (step->routed) {
     rows_ = std::make_shared<const RoutedRows>(experiment, *step);
     set_held_rows(*rows_, *step);
@@ -45,16 +46,16 @@ PricedSchedule BuiltPlan::priced(const Shared<Calibration>& costs) const {
 PricedSchedule BuiltPlan::priced(const Experiment& experiment) const {
   require_costs(plan_, experiment);
   PricedSchedule priced = price(step_, experiment, rows_.get());
-  if (plan_.order != Order::ReadyFirst) return priced;
-  return price(std::make_shared<const Schedule>(in_ready_order(plan_, priced)), experiment);
+  if (!plan_.is_ordered_by_costs()) return priced;
+  return price(std::make_shared<const Schedule>(ordered_by_costs(plan_, priced)), experiment);
 }
 
 Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
   Schedule step = build_step(experiment, plan);
   if (step.routed) set_held_rows(RoutedRows(experiment, step), step);
   require_costs(plan, experiment);
-  if (plan.order == Order::ReadyFirst)
-    return in_ready_order(plan, price(std::make_shared<const Schedule>(std::move(step)), experiment));
+  if (plan.is_ordered_by_costs())
+    return ordered_by_costs(plan, price(std::make_shared<const Schedule>(std::move(step)), experiment));
   take_from_queues(plan, step);
   return step;
 }

@@ -33,6 +33,11 @@ using namespace builder;
 // By part: tensors that add up to the gradient of a layer's output (backward: input).
 using Gradient = std::vector<TensorIds>;
 
+// Gradients that fill gaps are first delayed as all are.
+bool delays_attention(const Plan& plan) {
+  return plan.delay_weight_gradient == DelayedWeights::All || plan.delay_weight_gradient == DelayedWeights::Fill;
+}
+
 // From the gradient of the attention's sum, which `d_sum_of` makes part by part.
 Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, GradientPart& gradients,
                                   const std::function<TensorId(const TokenPart&)>& d_sum_of) {
@@ -44,7 +49,7 @@ Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, 
     const TensorId d_sum = d_sum_of(part);
     const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
     if (result.empty()) gradients.add_slices(Window::Dense, layer);
-    if (c.plan().delay_weight_gradient == DelayedWeights::All) c.begin_delay();
+    if (delays_attention(c.plan())) c.begin_delay();
     const OpId begin = c.last_writer(d_sum);
     if (!input_last && result.empty()) recompute_attention_input(c, layer, begin, saved.attention);
     recompute_up_projections(c, layer, begin, saved.attention);

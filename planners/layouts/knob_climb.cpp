@@ -22,13 +22,13 @@ PlanSpace KnobClimb::open_space(const Experiment& e, const LaidOutPlan& plan) co
   return if_answered([&] { return plan_space({e, plan.plan, all_knobs, {}, fixed, {}}); }).value_or(PlanSpace{});
 }
 
-// A plan with a change, and with what makes it legal, if that is faster. An order by readiness is left out where it
+// A plan with a change, and with what makes it legal, if that is faster. An order by costs is left out where it
 // would take the whole step to predict.
 bool KnobClimb::improve_by(const std::vector<const Setting*>& change, const Experiment& e, LaidOutPlan& best) {
   Plan plan = best.plan;
   for (const Setting* set : change) (*set)(plan);
   plan = plans_.as_run(plan, e);
-  if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) return false;
+  if (plan == best.plan || (plan.is_ordered_by_costs() && plan.micro_batches > 1)) return false;
   const std::optional<Plan> legal = plans_.nearest(best.plan, plan, e);
   if (!legal) return false;
   std::optional<LaidOutPlan> other = plans_.estimated(e, best.layout, *legal);
@@ -72,7 +72,7 @@ long KnobClimb::polish_by(const Setting& set, const Experiment& e, LaidOutPlan& 
   set(plan);
   plan = plans_.as_run(plan, e);
   const bool few = plans_.question().experiment.workload.layers * plan.micro_batches <= limits::ready_step;
-  if (plan == best.plan || (plan.order == Order::ReadyFirst && !few)) return 0;
+  if (plan == best.plan || (plan.is_ordered_by_costs() && !few)) return 0;
   const std::optional<Plan> legal = plans_.nearest(best.plan, plan, e);
   std::optional<LaidOutPlan> other = legal ? plans_.estimated(e, best.layout, *legal) : std::nullopt;
   if (!other) return 0;

@@ -60,11 +60,11 @@ class Search {
   }
 
   // Whether a plan need not be predicted by its estimate: it is too large, or clearly slower than the best so far. An
-  // order by readiness would have to be built whole.
+  // order by costs would have to be built whole.
   bool unpromising(const Plan& plan) const {
     const std::optional<StepEstimate> step = estimate_of(plan);
     if (!step) return false;
-    if (plan.order == Order::ReadyFirst || step->held > limit_) return true;
+    if (plan.is_ordered_by_costs() || step->held > limit_) return true;
     const Plan* best = predictions_.fastest_fitting();
     const std::optional<StepEstimate> of_best = best != nullptr ? estimate_of(*best) : std::nullopt;
     return of_best && step->time > of_best->time * clearly_slower;

@@ -32,10 +32,10 @@ Lengths lengths_of(int stages, const Plan& plan) {
 // Times the shortest window.
 constexpr std::array lengths_of_windows{1, 2, 4};
 
-// Whether a short step that repeats itself tells of the whole one. An order by readiness, and one that is listed, is
+// Whether a short step that repeats itself tells of the whole one. An order by costs, and one that is listed, is
 // made for a whole step.
 bool may_repeat(const Plan& plan) {
-  return plan.order != Order::ReadyFirst && !plan.lists_program();
+  return !plan.is_ordered_by_costs() && !plan.lists_program();
 }
 
 // Whether two short steps that have not settled do. Copies to the host may fall behind by more and more.

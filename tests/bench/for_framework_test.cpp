@@ -128,7 +128,7 @@ TEST_CASE("tune --for: two plans with the same arguments take the same time") {
         copy_value(knob, other, changed);
         if (changed == *plan || planners::refusal(changed, e)) continue;
         const reports::FrameworkFlags of_changed = reports::flags_for(framework, e, changed);
-        if (!of_changed.whole() || of_changed.text != flags.text) continue;
+        if (!of_changed.whole() || of_changed.text != flags.text || of_changed.elsewhere != flags.elsewhere) continue;
         ++tried[framework];
         INFO("seed " << seed << ": " << knob.name << "\n" << test::describe(e, *plan) << "\n" << flags.text);
         CHECK(planners::StepPrediction(e, changed).time().value() ==

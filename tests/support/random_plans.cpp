@@ -263,9 +263,11 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (draw.chance(15))
       for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
   } else if (knob == "delay_weight_gradient") {
-    if (draw.chance(25)) p.delay_weight_gradient = draw.one_of({DelayedWeights::Expert, DelayedWeights::All});
+    if (draw.chance(25))
+      p.delay_weight_gradient = draw.one_of({DelayedWeights::Expert, DelayedWeights::All, DelayedWeights::Fill});
   } else if (knob == "shared_experts") {
     if (e.model.shared_experts.count > 0 && draw.chance(50)) p.shared_experts = SharedExperts::Overlapped;
+  } else if (knob == "order" && p.delay_weight_gradient == DelayedWeights::Fill) {
   } else if (knob == "restore" && p.delay_weight_gradient != DelayedWeights::None && draw.chance(80)) {
   } else if (knob == "buffers" && p.delay_weight_gradient != DelayedWeights::None && draw.chance(80)) {
   } else if (knob == "pair_order") {
@@ -278,7 +280,7 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     p.scores_at = ScoresAt::Experts;
   } else if (knob == "all_to_all_levels") {
     if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
-  } else if (knob == "gradient_slices" || knob == "program") {  // at the end
+  } else if (knob == "gradient_slices" || knob == "program" || knob == "one_connection") {  // at the end
   } else if (knob == "gradient_chunk_bytes") {
     if (p.grad_sync == GradSync::FixedChunks) p.gradient_chunk_bytes = draw.between(100, 2000);
   } else if (knob == "sharding_repeats") {
@@ -453,7 +455,10 @@ std::optional<std::string> refusal(const Plan& plan, const Experiment& experimen
 
 Plan random_legal_plan(Random& random, const Experiment& experiment) {
   for (int attempt = 0; attempt < 20'000; ++attempt)
-    if (Plan plan = random_plan(random, experiment); !refusal(plan, experiment)) return plan;
+    if (Plan plan = random_plan(random, experiment); !refusal(plan, experiment)) {
+      plan.one_connection = random() % 8 == 0;
+      return plan;
+    }
   throw InternalError("no legal plan among 20,000 draws for " + describe(experiment, Plan{}));
 }
 

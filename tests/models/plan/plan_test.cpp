@@ -21,8 +21,6 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
     std::string message;
   };
   const std::vector<Case> cases{
-      {[](Plan& p) { p.delay_weight_gradient = DelayedWeights::Fill; },
-       "/plan/delay_weight_gradient: fill is not built yet; built: none, expert, all"},
       {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch needs a plan.pipeline_schedule in which"},
       {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = 2; },
        "/plan/backward_degree: 1 contradicts plan.scope block"},

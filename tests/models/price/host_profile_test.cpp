@@ -16,7 +16,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr Seconds us(1e-6);
+constexpr Seconds microsecond(1e-6);
 
 Plan unchunked(Graphs graphs = Graphs::None) {
   Plan plan;
@@ -49,10 +49,10 @@ const std::string host_of_one = R"("host": {"provenance": {"origin": "assumed", 
 TEST_CASE("The host takes a framework's work at its pace, and the launches of products beside it") {
   const Schedule s = build_schedule(test::testbed_b(), unchunked());
   HostProfile profile;
-  // 10 us and 2 kernels, and 1 us for each of 4 experts: 14 us of work.
-  profile.entries.push_back(entry(OpKind::Gate, Phase::Forward, {{10 * us, 2}, {1 * us, 0}, {}, {}}));
+  // 10 microsecond and 2 kernels, and 1 microsecond for each of 4 experts: 14 microsecond of work.
+  profile.entries.push_back(entry(OpKind::Gate, Phase::Forward, {{10 * microsecond, 2}, {1 * microsecond, 0}, {}, {}}));
   const OpId gate = find_op(s, OpKind::Gate, Phase::Forward);
-  const auto times = host_times(s, profile, {5 * us, 2}, {.experts = 4});
+  const auto times = host_times(s, profile, {5 * microsecond, 2}, {.experts = 4});
   const int products = s.ops[gate].kernel()->gemms;
   CHECK(times[gate].value() == Approx(2 * 14e-6 + (2 + products) * 5e-6));
   // Ops without an entry have their launches alone.
@@ -63,9 +63,11 @@ TEST_CASE("The host takes a framework's work at its pace, and the launches of pr
 TEST_CASE("Entries of one kind add up where all their conditions hold") {
   const Schedule s = build_schedule(test::testbed_b(), unchunked());  // padded messages
   HostProfile profile;
-  profile.entries.push_back(entry(OpKind::Encode, Phase::Forward, {{1 * us, 0}, {}, {}, {}}));
-  profile.entries.push_back(entry(OpKind::Encode, Phase::Forward, {{2 * us, 0}, {}, {}, {}}, {HostCase::Padded}));
-  profile.entries.push_back(entry(OpKind::Encode, Phase::Forward, {{4 * us, 0}, {}, {}, {}}, {HostCase::Routed}));
+  profile.entries.push_back(entry(OpKind::Encode, Phase::Forward, {{1 * microsecond, 0}, {}, {}, {}}));
+  profile.entries.push_back(
+      entry(OpKind::Encode, Phase::Forward, {{2 * microsecond, 0}, {}, {}, {}}, {HostCase::Padded}));
+  profile.entries.push_back(
+      entry(OpKind::Encode, Phase::Forward, {{4 * microsecond, 0}, {}, {}, {}}, {HostCase::Routed}));
   CHECK(host_times(s, profile, {})[find_op(s, OpKind::Encode, Phase::Forward)].value() == Approx(3e-6));
 }
 
@@ -76,9 +78,9 @@ TEST_CASE("A step has its own work once, and each pass of a micro-batch has its"
   plan.micro_batches = 2;
   const Schedule s = build_schedule(e, plan);
   HostProfile profile;
-  profile.step.once = {100 * us, 0};
-  profile.forward_pass.once = {10 * us, 0};
-  profile.backward_pass.once = {1 * us, 0};
+  profile.step.once = {100 * microsecond, 0};
+  profile.forward_pass.once = {10 * microsecond, 0};
+  profile.backward_pass.once = {1 * microsecond, 0};
   Seconds sum;
   for (const Seconds time : host_times(s, profile, {})) sum += time;
   CHECK(sum.value() == Approx(100e-6 + 2 * 10e-6 + 2 * 1e-6));
@@ -92,8 +94,8 @@ TEST_CASE("Passes of a pair, whose ops alternate, begin once each") {
   plan.pipeline_schedule = pipeline_schedule("1f1b");
   const auto begins = [&] {
     HostProfile profile;
-    profile.forward_pass.once = {10 * us, 0};
-    profile.backward_pass.once = {1 * us, 0};
+    profile.forward_pass.once = {10 * microsecond, 0};
+    profile.backward_pass.once = {1 * microsecond, 0};
     Seconds sum;
     for (const Seconds time : host_times(build_schedule(e, plan), profile, {})) sum += time;
     return sum.value();
@@ -106,10 +108,10 @@ TEST_CASE("Passes of a pair, whose ops alternate, begin once each") {
 TEST_CASE("Captured ops take a replay of their graph in place of their work") {
   const Schedule s = build_schedule(test::testbed_b(), unchunked(Graphs::Attention));
   HostProfile profile;
-  profile.entries.push_back(entry(OpKind::Attention, Phase::Forward, {{50 * us, 3}, {}, {}, {}}));
-  profile.graph = 7 * us;
+  profile.entries.push_back(entry(OpKind::Attention, Phase::Forward, {{50 * microsecond, 3}, {}, {}, {}}));
+  profile.graph = 7 * microsecond;
   Seconds captured;
-  const auto times = host_times(s, profile, {2 * us});
+  const auto times = host_times(s, profile, {2 * microsecond});
   for (const OpId i : s.ops.ids())
     if (is_captured(s.graphs, s.ops[i].kind) && s.ops[i].phase == Phase::Forward) captured += times[i];
   CHECK(captured.value() == Approx(7e-6 + 2e-6));
