@@ -89,8 +89,8 @@ void add_dependencies(const IdVector<OpId, std::vector<OpId>>& waits, Schedule& 
   s.dependencies = std::move(dependencies);
 }
 
-// Of what makes no gradients of weights, the op that can begin first; before it the oldest gradients of weights that
-// are done by then, since none that still waits could begin earlier. Without such an op, the oldest gradients of
+// The op that can begin first of those that make no gradients of weights; before it the oldest gradients of weights
+// that are done by then, since none that still waits could begin earlier. Without such an op, the oldest gradients of
 // weights.
 std::size_t next_or_what_fits(const ListScheduler& scheduler, std::span<const OpId> candidates) {
   const auto earlier = [&](OpId a, OpId b) {

@@ -7,8 +7,8 @@
 namespace dovetail {
 
 // The same ops. Whatever makes no gradients of weights keeps its order on its stream. In the time for which all wait
-// come gradients of weights that are ready and done by then, the oldest first. Those that fit in no gap come where an
-// op needs them, or when the next micro-batch has come to the same op, which bounds the memory.
+// come gradients of weights that are ready and done by then, the oldest first. The rest comes where an op needs it, or
+// when the next micro-batch has come to the same op, which bounds the memory.
 Schedule fill_gaps(const PricedSchedule& priced);
 
 // Makes dependencies of what ops have waited for by the places of gradients of weights, so that these may leave them:
