@@ -134,7 +134,9 @@ TEST_CASE("no collective or step is faster than its calibration, nor any exchang
     describe_network(random, e.cluster);
     if (e.parallelism.pp > 1) continue;
     Plan plan = test::random_legal_plan(random, e);
-    if (plan.order == Order::ReadyFirst) plan.order = Order::Alternate;  // which would depend on the prices
+    // Orders by costs would depend on the prices.
+    if (plan.order == Order::ReadyFirst) plan.order = Order::Alternate;
+    if (plan.delay_weight_gradient == DelayedWeights::Fill) plan.delay_weight_gradient = DelayedWeights::All;
     if (test::refusal(plan, e)) continue;
     CAPTURE(trial, test::describe(e, plan));
     Experiment plain = e;
