@@ -163,8 +163,15 @@ bool shrinks_in_parts(const Op& op, const Plan& plan) {
          (op.kind == OpKind::Gate || op.kind == OpKind::Encode || op.kind == OpKind::Decode);
 }
 
-void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vector<Seconds>& resources,
-                  PassFloor& floor) {
+// Exchanges of attention that another computation may run beside: those of shared experts, and gathers of tokens beside
+// the projections to low ranks of latent attention.
+bool may_be_beside(const Schedule& s, const Op& op, const Model& model) {
+  const bool latent = model.attention.kind == AttentionKind::Latent;
+  return touches_ffn(s, op) || (latent && op.kind == OpKind::MpAllGather);
+}
+
+void add_to_floor(const PricedSchedule& priced, OpId id, const Model& model, bool simple,
+                  std::vector<Seconds>& resources, PassFloor& floor) {
   const Op& op = priced.schedule->ops[id];
   const Seconds duration = priced.duration[id];
   const Seconds fixed = priced.fixed[id];
@@ -172,11 +179,13 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   priced.for_each_demand(
       id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
   const OpEntry& entry = entry_of(op.kind);
+  const bool of_scores = op.kind == OpKind::DispatchScores || op.kind == OpKind::GatherScores;
+  if (of_scores) return;  // they may be sent beside rows
   if (entry.communicates && entry.part == OpPart::Experts) {
     floor.exchange += duration - (simple ? fixed : Seconds(0));
     if (simple) floor.latency += fixed;
   } else if (entry.communicates && entry.part == OpPart::Attention) {
-    if (!touches_ffn(*priced.schedule, op)) floor.outside += duration;  // those of shared experts may run beside others
+    if (!may_be_beside(*priced.schedule, op, model)) floor.outside += duration;
   } else if (priced.schedule->streams[op.stream].kind == StreamKind::Compute) {
     if (op.kind == OpKind::Expert && op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
     floor.compute += duration;
@@ -296,7 +305,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
     for (const OpId i : all.schedule->ops.ids())
       if (const Op& op = all.schedule->ops[i]; op.pass() == phase && op.layer == 0 && all.schedule->class_of(op) == 0 &&
                                                !synchronises(op.kind) && !shrinks_in_parts(op, plan))
-        add_to_floor(all, i, simple, resources, pass);
+        add_to_floor(all, i, layer_.model, simple, resources, pass);
     pass.busiest = *std::ranges::max_element(resources);
   }
   return floor;
