@@ -82,9 +82,10 @@ void require_halves(const Plan& p, const Experiment& e) {
                              value, what, expected));
   };
   // A slice may hold gradients of another stage of the rank, whose weights a listed program may come to later.
-  if (halves && p.lists_program() && p.virtual_stages > 1 && p.grad_sync != GradSync::After)
+  const bool cut_anywhere = p.grad_sync == GradSync::Partitioned || p.grad_sync == GradSync::FixedChunks;
+  if (halves && p.lists_program() && p.virtual_stages > 1 && cut_anywhere)
     refuse("grad_sync", fmt::format("{} is not built yet with a listed program that has several stages on a rank and "
-                                    "makes gradients of weights in passes of their own; expected after",
+                                    "makes gradients of weights in passes of their own; expected after or with_dense",
                                     name_in(grad_sync_names, p.grad_sync)));
   if (halves && e.parallelism.pp == 1)
     refuse("pipeline_schedule",
