@@ -114,12 +114,21 @@ void add_choices_of_the_host(const Explained& explained, Explanation& explanatio
     add_alternative(explained, OtherChoice::FusedKernels, *fused, explained.plan, explanation);
 }
 
+// The same for plans that the framework runs as they are.
+StepOf step_as_run(const Explained& explained) {
+  if (!explained.as_run) return explained.step_of;
+  return [&explained](const Experiment& e, const Plan& plan) {
+    if (explained.as_run(e, plan) != plan) throw InputError("the framework that plans are for does not run it");
+    return explained.step_of(e, plan);
+  };
+}
+
 void explain_plan(const Explained& explained, Explanation& explanation) {
   explanation.stages = explained.experiment.parallelism.pp;
   explanation.degree = std::max(explained.plan.forward_degree, explained.plan.backward_degree);
   add_alternatives(explained, explanation);
   add_choices_of_the_host(explained, explanation);
-  explanation.pairs = explain_pairs(explained.experiment, explained.plan, explanation.best, explained.step_of);
+  explanation.pairs = explain_pairs(explained.experiment, explained.plan, explanation.best, step_as_run(explained));
 }
 
 // "pp 8 in place of 4", knob by knob; `of_best` is the best plan's.

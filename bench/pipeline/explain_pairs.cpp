@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/pipeline/explain_pairs.hpp"
 
+#include <algorithm>
+
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
 
@@ -62,18 +64,20 @@ class PairLimits {
   } catch (const InputError&) {  // such a step cannot be built
   }
 
-  // The fastest of the other orders.
+  // The fastest of the other orders that can be built.
   void add_order(const ExplainedStep& apart) {
-    std::optional<PairStep> best;
+    std::optional<Seconds> best;
     for (const auto& [name, order] : pair_order_names) {
       if (order == paired_.pair_order) continue;
       Plan other = paired_;
       other.pair_order = order;
-      const ExplainedStep step = step_of_(e_, other);
-      if (!best || step.metrics.makespan < best->paired)
-        best = PairStep{PairLimit::Order, step.metrics.makespan, apart.metrics.makespan};
+      try {
+        const Seconds step = step_of_(e_, other).metrics.makespan;
+        best = std::min(best.value_or(step), step);
+      } catch (const InputError&) {  // not this one
+      }
     }
-    if (best) pairs_.otherwise.push_back(*best);
+    if (best) pairs_.otherwise.push_back({PairLimit::Order, *best, apart.metrics.makespan});
   }
 
   const Experiment& e_;

@@ -265,12 +265,11 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (draw.chance(15))
       for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
   } else if (knob == "delay_weight_gradient") {
-    if (draw.chance(25))
-      p.delay_weight_gradient = draw.one_of({DelayedWeights::Expert, DelayedWeights::All, DelayedWeights::Fill});
+    if (draw.chance(25)) p.delay_weight_gradient = delayed_weights_names[1 + draw.below(3)].second;  // not none
   } else if (knob == "shared_experts") {
     if (e.model.shared_experts.count > 0 && draw.chance(50)) p.shared_experts = SharedExperts::Overlapped;
-  } else if (knob == "restore" && p.delay_weight_gradient != DelayedWeights::None && draw.chance(80)) {
-  } else if (knob == "buffers" && p.delay_weight_gradient != DelayedWeights::None && draw.chance(80)) {
+  } else if ((knob == "restore" || knob == "buffers") && p.delay_weight_gradient != DelayedWeights::None &&
+             draw.chance(80)) {
   } else if (knob == "pair_order") {
     if (p.scope == Scope::Batch) p.pair_order = pair_order_names[draw.below(pair_order_names.size())].second;
   } else if (knob == "peer_group") {
@@ -458,8 +457,8 @@ std::optional<std::string> refusal(const Plan& plan, const Experiment& experimen
 Plan random_legal_plan(Random& random, const Experiment& experiment) {
   for (int attempt = 0; attempt < 20'000; ++attempt)
     if (Plan plan = random_plan(random, experiment); !refusal(plan, experiment)) {
-      // Without a draw, so that a seed has the same plans as before the knob came.
-      plan.one_connection = std::hash<std::string>()(describe(experiment, plan)) % 8 == 0;
+      plan.one_connection =  // without a draw, so that seeds have the plans that they had before this knob
+          std::hash<std::string>()(describe(experiment, plan)) % 8 == 0;
       return plan;
     }
   throw InternalError("no legal plan among 20,000 draws for " + describe(experiment, Plan{}));
