@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/device/channels.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
 
 #include "exec/device/group_op.hpp"
 #include "models/base/errors.hpp"
@@ -21,7 +26,33 @@ bool between_ends(const Schedule& s, const Op& op) {
   return between_stages(op) && s.tensors[s.writes_of(op).front()].kind == TensorKind::SharedGradient;
 }
 
+// A rank class is a stage.
+std::pair<int, int> link_of(const Schedule& s, const Op& op) {
+  const auto [sender, receiver] = s.ends_of(op);
+  return {-2 - (sender * s.groups.pp + receiver), between_ends(s, op) ? between_both_ends : static_cast<int>(op.phase)};
+}
+
 }  // namespace
+
+void require_messages_in_turn(const Schedule& s) {
+  std::map<std::pair<int, int>, std::deque<TensorId>> sent;
+  for (const Op& op : s.ops) {
+    if (!between_stages(op) || op.exchange() == nullptr) continue;
+    std::deque<TensorId>& waiting = sent[link_of(s, op)];
+    if (op.kind == OpKind::StageSend) {
+      waiting.push_back(s.writes_of(op).front());
+      continue;
+    }
+    if (waiting.front() != s.reads_of(op).front()) {
+      const auto [sender, receiver] = s.ends_of(op);
+      throw InputError(Location{"", 0, 0, "/plan/program"},
+                       fmt::format("stage {} takes micro-batch {} before {}, which stage {} sends first: simulated and "
+                                   "run on hosts, but not on devices yet",
+                                   receiver, op.micro_batch, s.tensors[waiting.front()].micro_batch, sender));
+    }
+    waiting.pop_front();
+  }
+}
 
 Channels::Channels(const Schedule& schedule, DeviceNetwork& network) : schedule_(schedule) {
   for (const Op& op : schedule.ops) {
@@ -38,13 +69,10 @@ DeviceCommunicator& Channels::of(const Op& op) const {
   return *communicator;
 }
 
-// A rank class is a stage.
 Channels::Key Channels::key_of(const Op& op) const {
   if (schedule_.joins_stages(op)) return {-1, 0};
   if (!between_stages(op)) return {op.stream, static_cast<int>(op.group())};
-  const auto [sender, receiver] = schedule_.ends_of(op);
-  return {-2 - (sender * schedule_.groups.pp + receiver),
-          between_ends(schedule_, op) ? between_both_ends : static_cast<int>(op.phase)};
+  return link_of(schedule_, op);
 }
 
 std::vector<int> Channels::members_of(const Op& op, int rank) const {

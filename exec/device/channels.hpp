@@ -11,6 +11,10 @@
 
 namespace dovetail::exec {
 
+// Messages from one stage to another are matched by their order. Throws InputError where a listed program takes them in
+// another one than they are sent.
+void require_messages_in_turn(const Schedule& schedule);
+
 class Channels {
  public:
   // Called by all ranks of the network, with equal schedules.

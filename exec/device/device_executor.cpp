@@ -47,6 +47,7 @@ class ScheduleOnDevice final : public DeviceExecutor {
         begin_(device.make_event()),
         end_(device.make_event()) {
     require_device_ops(experiment, *schedule_);
+    require_messages_in_turn(*schedule_);
     if (own()) channels_ = std::make_unique<Channels>(*schedule_, *settings_.network);
     for (int rank : ranks_)
       memory_.push_back(std::make_unique<DeviceMemory>(device, experiment, *schedule_, data, rank, settings_.scalar));

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "exec/device/channels.hpp"
 #include "exec/device/device_memory.hpp"
 #include "exec/device/device_op.hpp"
 #include "exec/run/compute_rules.hpp"
@@ -55,6 +56,7 @@ class DeviceTarget final : public RunTarget {
   }
   void require_possible() const override {
     require_device_ops(e_, *priced_.schedule);
+    require_messages_in_turn(*priced_.schedule);
     if (!options_.hooks.empty()) throw InputError("hooks are called on hosts, but not on devices");
     if (emulates() && e_.parallelism.pp > 1)
       throw InputError(

@@ -77,7 +77,7 @@ TEST_CASE("Random plans compute in random orders what the reference does") {
   Random random(31);
   for (std::uint64_t i = 0; i < 200; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     INFO(describe(e, plan));
     check_in_a_random_order(e, plan, i);
     check_one_rank(e, plan, i);
@@ -132,7 +132,7 @@ TEST_CASE("Random plans compute on a device for each rank, each in random orders
   Random random(41);
   for (std::uint64_t i = 0; i < 40;) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.cluster.gpus() > 8) continue;
     ++i;
     std::mutex mutex;
@@ -153,7 +153,7 @@ TEST_CASE("Wherever a device fails, the error names the op that it failed in, gi
   int named = 0;
   for (int i = 0; i < 80; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
     const auto device = make_deferred_device({static_cast<std::uint64_t>(i), false});

@@ -8,17 +8,21 @@
 #include <mutex>
 #include <set>
 
+#include "exec/device/channels.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/files/load.hpp"
 #include "models/plan/communication.hpp"
+#include "models/plan/program_text.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_device/device_numerics.hpp"
+#include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;
 using namespace dovetail::test;
+using Catch::Matchers::Contains;
 
 namespace {
 
@@ -163,7 +167,7 @@ TEST_CASE("Random plans on several devices compute what the reference does, in d
   // Until each of them has come, for which 60 plans are enough most of the time.
   for (std::uint64_t i = 0; run < 60 || (run < 300 && !std::ranges::includes(kinds, rare)); ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.cluster.gpus() < 2) continue;
     const bool in_float = run % 3 == 0 && e.model.expert_kind == ExpertKind::Gated;
     check_on_devices(e, plan, {in_float ? Stored::Float : Stored::Double, true, false, i});
@@ -218,7 +222,7 @@ TEST_CASE("What a rank sends to a peer is what that receives from it, in the sam
   int stepped = 0;
   for (int run = 0; run < 12 || stepped == 0;) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.parallelism.ep < 2 || e.workload.gate.batch_prioritised) continue;
     INFO(describe(e, plan));
     CallLog log;
@@ -244,6 +248,20 @@ TEST_CASE("What a rank sends to a peer is what that receives from it, in the sam
     ++run;
   }
   CHECK(stepped > 0);
+}
+
+TEST_CASE("A program that takes messages in another order than they are sent is not for devices") {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
+  e.workload.batch = 2;
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.pipeline_schedule = pipeline_schedule("listed");
+  plan.program = ListedProgram({read_slots("0F0 0F1 0B0 0B1"), read_slots("1F0 1B0 1F1 1B1")});
+  CHECK_NOTHROW(require_messages_in_turn(build_schedule(e, plan)));
+  plan.program = ListedProgram({read_slots("0F0 0F1 0B1 0B0"), read_slots("1F1 1B1 1F0 1B0")});
+  CHECK_THROWS_WITH(require_messages_in_turn(build_schedule(e, plan)),
+                    Contains("/plan/program: stage 1 takes micro-batch 1 before 0, which stage 0 sends first"));
 }
 
 TEST_CASE("A device that fails ends all others, and is named with its op") {

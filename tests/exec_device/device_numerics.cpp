@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "exec/device/channels.hpp"
 #include "exec/device/device_memory.hpp"
 #include "exec/device/device_run.hpp"
 #include "exec/run/compute_rules.hpp"
 #include "exec/run/training.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/support/random_plans.hpp"
@@ -82,12 +84,21 @@ void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& 
       });
 }
 
+Plan random_plan_on_device(Random& random, const Experiment& e) {
+  for (;;) try {
+      const Plan plan = random_legal_plan(random, e);
+      require_messages_in_turn(build_schedule(e, plan));
+      return plan;
+    } catch (const InputError&) {  // another one
+    }
+}
+
 void check_trainings(int models, std::uint64_t seed, bool graph, const MakeExecutor& make) {
   constexpr int steps = 4;
   Random random(seed);
   for (int run = 0; run < models;) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training || e.cluster.gpus() > 8 ||
         e.workload.gate.batch_prioritised || e.workload.gate.kind == GateKind::ExpertChoice)
       continue;

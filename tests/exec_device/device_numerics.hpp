@@ -5,8 +5,12 @@
 #include "exec/device/device_group.hpp"
 #include "exec/run/numerics.hpp"
 #include "models/plan/plan.hpp"
+#include "tests/support/random_plans.hpp"
 
 namespace dovetail::test {
+
+// A legal plan whose messages between stages come as they are sent, which devices ask for.
+Plan random_plan_on_device(Random& random, const Experiment& experiment);
 
 // Double: 1e-12 and float: 1e-5, more where messages are compressed; bf16: 2e-2. `preset`: with the reference's
 // routing, else by the gates' own choices. `graph`: the step must be one that can be captured,

@@ -36,7 +36,7 @@ TEST_CASE("Random plans compute on a device what the reference does") {
   int run = 0;
   for (std::uint64_t i = 0; run < 200; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     check_on_device(*device, e, plan, {Stored::Double, true, false, i});
     ++run;
   }
@@ -48,7 +48,7 @@ TEST_CASE("Gates of a device choose experts and slots as the reference does") {
   int run = 0;
   for (std::uint64_t i = 0; run < 50; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     check_on_device(*device, e, plan, {Stored::Double, false, false, i});
     ++run;
@@ -66,7 +66,7 @@ TEST_CASE("Every gate in every encoding computes on a device what the reference 
   std::map<std::pair<GateKind, Encoding>, int> runs;
   for (std::uint64_t i = 0; i < 6000 && runs.size() < 13; ++i) {
     Experiment e = random_on_device(random);
-    Plan plan = random_legal_plan(random, e);
+    Plan plan = random_plan_on_device(random, e);
     const GateKind kind = e.workload.gate.kind;
     e.model.expert_kind = ExpertKind::Gated;  // no kink
     if (refusal(plan, e) || e.workload.gate.batch_prioritised || runs.contains({kind, plan.encoding})) continue;

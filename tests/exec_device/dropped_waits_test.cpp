@@ -89,7 +89,7 @@ TEST_CASE("Whatever order a missing wait leaves out is reported, and nothing els
   Drops all;
   for (int run = 0; run < 12;) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     const DeviceRanks ranks = run % 3 == 2 ? DeviceRanks::One : DeviceRanks::All;
     const bool captured = run % 2 == 1 && !plan.host_sync;

@@ -79,7 +79,7 @@ TEST_CASE("Random plans compute on a GPU what the reference does") {
   int run = 0;
   for (std::uint64_t i = 0; run < 60; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     check_on_device(*device, e, plan, {Stored::Double, true, false, i});
     ++run;
   }
@@ -91,7 +91,7 @@ TEST_CASE("Gates of a GPU choose experts and slots as the reference does") {
   int run = 0;
   for (std::uint64_t i = 0; run < 20; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     check_on_device(*device, e, plan, {Stored::Double, false, false, i});
     ++run;

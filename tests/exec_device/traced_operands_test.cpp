@@ -120,7 +120,7 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
   std::size_t untouched = 0, all = 0;
   for (int i = 0; i < 60; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     INFO(describe(e, plan));
     const TracedStep step(e, plan);
@@ -149,7 +149,7 @@ TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fi
   int exchanges_seen = 0;
   for (int i = 0; i < 20; ++i) {
     const Experiment e = random_on_device(random);
-    const Plan plan = random_legal_plan(random, e);
+    const Plan plan = random_plan_on_device(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     INFO(describe(e, plan));
     const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
