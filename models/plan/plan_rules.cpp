@@ -374,7 +374,7 @@ constexpr std::array rules{
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
     PlanRule{
         "halves", "pipeline_schedule program delay_weight_gradient grad_sync order restore buffers",
-        "Schedules that make gradients of weights later (zb_h1, zb_h2, zb_v, dualpipe_v) go with pp of 2 or more; "
+        "Schedules that make gradients of weights later (zb_h1 and others) go with pp of 2 or more; "
         "they and delay_weight_gradient go with restore keep, buffers per_chunk and experts that are known by "
         "their sizes. With delay_weight_gradient fill the order is not ready_first. A listed program that has such "
         "passes, and several stages on a rank, goes with grad_sync after or with_dense.",

@@ -39,19 +39,9 @@ struct Program {
   std::vector<std::vector<Slot>> ranks;  // by rank, in its order
 };
 
-// A program of the table, over `ranks` ranks with `laps` stages each:
-// gpipe (Huang et al. 2019): all forwards, then the backwards in reverse.
-// 1f1b (PipeDream-Flush, Narayanan et al. 2021): rank r runs ranks - 1 - r forwards ahead, then one forward and one
-//   backward in turn, so that it holds at most ranks - r micro-batches.
-// interleaved (Narayanan et al. 2021, as in Megatron-LM): `laps` stages a rank. Each group of `ranks` micro-batches
-//   passes all laps before the next one does. Rank r runs 2 (ranks - 1 - r) + (laps - 1) ranks units ahead.
-// zb_h1, zb_h2 (Qi et al. 2023, section 2): as 1f1b, or with twice as many forwards ahead, and backward passes in
-//   halves. Rank r begins with the weights' half once it is r (zb_h2: 2 r) micro-batches behind, so that each rank
-//   holds at most `ranks` (zb_h2: 2 ranks - 1) micro-batches.
-// zb_v (Qi et al. 2023, appendix; Qi et al. 2024): two stages a rank, the second ones in reverse order.
-// dualpipe_v (DeepSeek-AI 2025, DualPipe's V): the same stages; forwards of one run beside backwards of the other.
-// Throws InputError for laps other than its own (1; zb_v, dualpipe_v: 2; interleaved: from 1 on), and for fewer
-// micro-batches than it needs (dualpipe_v: 2 ranks; interleaved with several laps: a multiple of the ranks).
+// A program of the table, over `ranks` ranks with `laps` stages each; program_table.cpp says what each one is.
+// Throws InputError for laps other than those of its shape (One: 1; V: 2; Laps: from 1 on), and for micro-batches that
+// it cannot have: fewer than its least, or, with several laps, no multiple of the ranks.
 Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps = 1, Turns turns = Turns::Apart);
 
 bool has_backward(const Program& program);

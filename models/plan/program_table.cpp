@@ -21,6 +21,7 @@ struct Rank {
 
 using Slots = std::vector<Slot>;
 
+// gpipe (Huang et al. 2019).
 Slots all_then_back(const Rank& r) {
   Slots slots;
   for (int i = 0; i < r.micro_batches; ++i) slots.push_back({{UnitKind::Forward, r.rank, i}});
@@ -28,7 +29,10 @@ Slots all_then_back(const Rank& r) {
   return slots;
 }
 
-// With one lap the groups are of no importance.
+// 1f1b (PipeDream-Flush, Narayanan et al. 2021): rank r runs ranks - 1 - r forwards ahead, then one forward and one
+// backward in turn, so that it holds at most ranks - r micro-batches.
+// interleaved (Narayanan et al. 2021, as in Megatron-LM): `laps` stages a rank. Each group of `ranks` micro-batches
+// passes all laps before the next one does. Rank r runs 2 (ranks - 1 - r) + (laps - 1) ranks units ahead.
 Slots in_turn(const Rank& r) {
   const int units = r.micro_batches * r.laps, group = r.ranks * r.laps;
   const auto unit = [&](UnitKind kind, int i) {
@@ -54,7 +58,8 @@ Slots in_turn(const Rank& r) {
   return slots;
 }
 
-// `times`: as many forwards ahead as 1F1B has, and as many weights' halves behind.
+// As 1f1b, with `times` as many forwards ahead and backward passes in halves. Rank r begins with the weights' half once
+// it is times r micro-batches behind.
 Slots zero_bubble(const Rank& r, int times) {
   const int ahead = std::min(times * r.later(), r.micro_batches), behind = times * r.rank;
   Slots slots;
@@ -68,6 +73,7 @@ Slots zero_bubble(const Rank& r, int times) {
   while (weights < r.micro_batches) slots.push_back({{UnitKind::WeightGradient, r.rank, weights++}});
   return slots;
 }
+// Qi et al. 2023, section 2: each rank holds at most `ranks` micro-batches, with zb_h2 2 ranks - 1.
 Slots zb_h1(const Rank& r) {
   return zero_bubble(r, 1);
 }
@@ -118,6 +124,7 @@ class TwoStages {
   Slots slots_;
 };
 
+// Qi et al. 2023, appendix; Qi et al. 2024.
 Slots zb_v(const Rank& r) {
   using enum TwoStages::Way;
   TwoStages two(r);
@@ -141,7 +148,7 @@ Slots zb_v(const Rank& r) {
   return two.slots();
 }
 
-// The eight phases of DeepSeek's published scheduler.
+// DualPipe's V (DeepSeek-AI 2025), in the eight phases of the published scheduler.
 Slots dualpipe_v(const Rank& r) {
   using enum TwoStages::Way;
   TwoStages two(r);

@@ -36,22 +36,19 @@ std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Ex
   const int pp = layout.groups.pp;
   if (pp == 1) return ways;
   const bool training = e.workload.phases == Phases::Training, equal_runs = layout.groups.pipeline_layout.empty();
-  const auto add = [&](PipelineSchedule schedule, int laps) {
-    one.virtual_stages = laps;
-    one.pipeline_schedule = schedule;
-    ways.push_back(one);
-  };
+  const int most = equal_runs ? std::min(most_laps, e.workload.layers / pp) : 1;
   for (const auto& [name, schedule] : pipeline_schedule_names) {
     const NamedProgram& program = entry_of(schedule);
-    const int laps = program.shape == StageShape::V ? 2 : 1;
-    const bool has_stages = laps == 1 || (equal_runs && 2 * pp <= e.workload.layers);
-    if (program.halves && training && has_stages && layout.micro_batches >= program.least_per_rank * pp &&
-        choices.may_pipe(schedule))
-      add(schedule, laps);
+    if ((!program.halves && program.shape == StageShape::One) || (program.halves && !training) ||
+        !choices.may_pipe(schedule) || layout.micro_batches < program.least_per_rank * pp)
+      continue;
+    const bool in_groups = program.shape != StageShape::Laps || layout.micro_batches % pp == 0;
+    for (const int laps : laps_of(program.shape, in_groups ? most : 0)) {
+      one.virtual_stages = laps;
+      one.pipeline_schedule = schedule;
+      ways.push_back(one);
+    }
   }
-  if (layout.micro_batches % pp != 0 || !equal_runs || !choices.may_pipe(pipeline_schedule("interleaved"))) return ways;
-  for (int laps = 2; laps <= std::min(most_laps, e.workload.layers / pp); ++laps)
-    add(pipeline_schedule("interleaved"), laps);
   return ways;
 }
 

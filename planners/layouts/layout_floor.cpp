@@ -117,7 +117,7 @@ class LapsOfLayout {
       return units;
     }
     const int later = stages_ - 1 - stage, all = micro_batches_ * laps_;
-    const int ahead = laps_ == 1 ? later : 2 * later + (laps_ - 1) * stages_;
+    const int ahead = (laps_ == 1 || halves_ ? later : 2 * later) + (laps_ - 1) * stages_;
     for (int i = 0; i < std::min(all, ahead + 1); ++i)
       ++units[static_cast<std::size_t>(i % (stages_ * laps_) / stages_ % laps_)];
     return units;
@@ -177,13 +177,12 @@ LayoutFloors::LayoutFloors(const Experiment& experiment, const Plan& base, const
                            StageCostTable& costs)
     : experiment_(experiment), hold_(hold), limit_(limit), costs_(costs), stages_(experiment, base, hold) {}
 
-// Whether the question leaves it to plans to have this schedule, or one like it.
-bool LayoutFloors::may_be(PipelineSchedule schedule, Plan plan) const {
-  const NamedProgram& like = entry_of(schedule);
+// Whether the question leaves it to plans to have a schedule of this kind.
+bool LayoutFloors::may_be(StageShape shape, bool halves, Plan plan) const {
   return std::ranges::any_of(pipeline_schedule_names, [&](const auto& named) {
     plan.pipeline_schedule = named.second;
     if (hold_) hold_(plan);
-    return plan.pipeline().halves == like.halves && plan.pipeline().shape == like.shape;
+    return plan.pipeline().halves == halves && plan.pipeline().shape == shape;
   });
 }
 
@@ -220,6 +219,7 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
   LayoutFloor best{no_time, {}, {}, {}};
   const bool overlaps = may_overlap(e, plan);
   const auto look = [&](StageShape shape, int laps, bool halves) {
+    if (e.parallelism.pp > 1 && !may_be(shape, halves, plan)) return;
     for (const Turns turns : {Turns::Apart, Turns::Paired}) {
       if (turns == Turns::Paired && !overlaps) continue;
       const LapsOfLayout way(e, {shape, laps, halves, turns}, layout.micro_batches, costs, computed, floor, hop);
@@ -227,12 +227,16 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
       if (least.time < best.time) best = least;
     }
   };
-  for (int laps = least_laps; laps <= most_laps_of(e, layout.micro_batches, plan); ++laps)
-    look(StageShape::Laps, laps, false);
-  if (e.parallelism.pp == 1 || e.workload.phases != Phases::Training) return best;
-  if (least_laps == 1 && may_be(pipeline_schedule("zb_h2"), plan)) look(StageShape::One, 1, true);
-  const bool two = e.parallelism.pipeline_layout.empty() ? 2 * e.parallelism.pp <= e.workload.layers : least_laps == 2;
-  if (two && may_be(pipeline_schedule("zb_v"), plan)) look(StageShape::V, 2, true);
+  const bool halves_too = e.parallelism.pp > 1 && e.workload.phases == Phases::Training;
+  for (const bool halves : {false, true}) {
+    if (halves && !halves_too) break;
+    if (least_laps == 1) look(StageShape::One, 1, halves);
+    for (int laps = std::max(2, least_laps); laps <= most_laps_of(e, layout.micro_batches, plan); ++laps)
+      look(StageShape::Laps, laps, halves);
+    const bool two =
+        e.parallelism.pipeline_layout.empty() ? 2 * e.parallelism.pp <= e.workload.layers : least_laps == 2;
+    if (two) look(StageShape::V, 2, halves);
+  }
   return best;
 }
 

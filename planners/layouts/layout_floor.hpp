@@ -36,7 +36,7 @@ class LayoutFloors {
   LayoutFloor of(const ParallelLayout& layout, const Plan& plan, FloorDetail detail = FloorDetail::Whole);
 
  private:
-  bool may_be(PipelineSchedule schedule, Plan plan) const;
+  bool may_be(StageShape shape, bool halves, Plan plan) const;
   bool is_listed(Plan plan) const;  // floors do not know what a listed program begins with
   bool may_overlap(const Experiment& experiment, const Plan& plan) const;
 

@@ -30,16 +30,28 @@ std::vector<Pipeline> ways_of_parts(const PlanningTask& task, int parts) {
   std::vector<Pipeline> ways;
   for (const PipelineSchedule schedule : {pipeline_schedule("1f1b"), pipeline_schedule("gpipe")})
     if (task.choices.may_pipe(schedule)) ways.push_back({schedule, parts});
-  if (pp > 1 && task.experiment.workload.phases == Phases::Training)
-    for (const PipelineSchedule schedule : {pipeline_schedule("zb_h1"), pipeline_schedule("zb_h2")})
-      if (task.choices.may_pipe(schedule)) ways.push_back({schedule, parts});
-  if (!task.choices.pipeline_schedules.empty() && task.choices.may_pipe(pipeline_schedule("interleaved")) && pp > 1)
-    for (int more = 2; more <= std::min(most_laps, task.experiment.workload.layers / pp); ++more)
-      ways.push_back({pipeline_schedule("interleaved"), parts, more});
+  if (pp == 1) return ways;
+  const int most = std::min(most_laps, task.experiment.workload.layers / pp);
+  for (const auto& [name, schedule] : pipeline_schedule_names) {
+    const NamedProgram& program = entry_of(schedule);
+    const bool one = program.shape == StageShape::One;
+    const bool asked = one ? program.halves : !task.choices.pipeline_schedules.empty();
+    if (!asked || !task.choices.may_pipe(schedule)) continue;
+    if (program.halves && task.experiment.workload.phases != Phases::Training) continue;
+    for (const int more : laps_of(program.shape, most)) ways.push_back({schedule, parts, more});
+  }
   return ways;
 }
 
 }  // namespace
+
+std::vector<int> laps_of(StageShape shape, int most) {
+  if (shape == StageShape::One) return {1};
+  if (shape == StageShape::V) most = std::min(most, 2);
+  std::vector<int> laps;
+  for (int several = 2; several <= most; ++several) laps.push_back(several);
+  return laps;
+}
 
 void set_pipeline(Plan& plan, Pipeline pipeline) {
   plan.pipeline_schedule = pipeline.schedule;
