@@ -365,11 +365,11 @@ constexpr std::array rules{
              [](const RuledPlan& r) { require_micro_batches(r.plan, r.experiment); }},
     PlanRule{
         "stages", "pipeline_schedule program virtual_stages micro_batches",
-        "The pipeline_schedule interleaved goes with virtual_stages of 2 or more, pp of 2 or more and micro-batches "
-        "that divide over pp; zb_v and dualpipe_v with virtual_stages 2, and dualpipe_v with 2 micro-batches or more "
-        "for each of the pp ranks. A listed schedule has the ranks, stages and micro-batches of its program, which "
-        "goes "
-        "with it alone. Other schedules have one stage on each rank. There are no more stages than layers, and as many "
+        "The pipeline_schedule interleaved, and others of its shape, go with virtual_stages of 2 or more, pp of 2 or "
+        "more and micro-batches that divide over pp; zb_v and dualpipe_v with virtual_stages 2, and dualpipe_v with 2 "
+        "micro-batches or more for each of the pp ranks. A listed schedule has the ranks, stages and micro-batches of "
+        "its program, which goes with it alone. Other schedules have one stage on each rank. There are no more stages "
+        "than layers, and as many "
         "as parallelism.pipeline_layout has.",
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
     PlanRule{

@@ -75,8 +75,7 @@ TEST_CASE("Values of other frameworks mean ours, or are not built yet") {
   CHECK_THROWS_WITH(without_megatron_names("plan.zero=3"), "--set plan.zero=3: zero 3 is not built yet; built: 0 to 1");
   CHECK_THROWS_WITH(
       without_megatron_names("plan.pipeline_schedule=dualpipe"),
-      Catch::EndsWith(
-          "dualpipe is not built yet; built: gpipe, 1f1b, interleaved, zb_h1, zb_h2, zb_v, dualpipe_v, listed"));
+      Catch::Contains("dualpipe is not built yet; built: gpipe, 1f1b, ") && Catch::EndsWith(", dualpipe_v, listed"));
   CHECK_THROWS_WITH(without_megatron_names("dispatcher=allgather"), Catch::Contains("allgather is not built yet"));
 }
 
