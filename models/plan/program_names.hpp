@@ -41,6 +41,9 @@ inline constexpr auto named_programs = std::to_array<NamedProgram>(
       "As 1f1b, but the gradients of weights wait until the pipeline drains, and fill it (Qi et al. 2023)."},
      {"zb_h2", StageShape::One, true, false, false, 0,
       "As zb_h1, with twice as many forward passes ahead, which takes about twice the memory (Qi et al. 2023)."},
+     {"interleaved_zb", StageShape::Laps, true, false, false, 1,
+      "As interleaved, with as few passes ahead as zb_h1 allows, and gradients of weights that wait (PyTorch's "
+      "interleaved zero bubble)."},
      {"zb_v", StageShape::V, true, false, false, 0,
       "Each rank has two stages, on the way down and on the way back up, and gradients of weights fill the pipeline "
       "(Qi et al. 2024)."},

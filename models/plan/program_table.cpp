@@ -29,48 +29,53 @@ Slots all_then_back(const Rank& r) {
   return slots;
 }
 
+// The i-th one of its kind on a rank. Each group of `ranks` micro-batches passes all laps before the next one does.
+Unit unit_of(const Rank& r, UnitKind kind, int i) {
+  if (r.laps == 1) return {kind, r.rank, i};
+  const int group = r.ranks * r.laps;
+  const int passed = i % group / r.ranks, micro_batch = i / group * r.ranks + i % r.ranks;
+  const int lap = kind == UnitKind::Forward ? passed : r.laps - 1 - passed;
+  return {kind, lap * r.ranks + r.rank, micro_batch};
+}
+
 // 1f1b (PipeDream-Flush, Narayanan et al. 2021): rank r runs ranks - 1 - r forwards ahead, then one forward and one
 // backward in turn, so that it holds at most ranks - r micro-batches.
-// interleaved (Narayanan et al. 2021, as in Megatron-LM): `laps` stages a rank. Each group of `ranks` micro-batches
-// passes all laps before the next one does. Rank r runs 2 (ranks - 1 - r) + (laps - 1) ranks units ahead.
+// interleaved (Narayanan et al. 2021, as in Megatron-LM): `laps` stages a rank. Rank r runs
+// 2 (ranks - 1 - r) + (laps - 1) ranks units ahead.
 Slots in_turn(const Rank& r) {
-  const int units = r.micro_batches * r.laps, group = r.ranks * r.laps;
-  const auto unit = [&](UnitKind kind, int i) {
-    if (r.laps == 1) return Slot{{kind, r.rank, i}};
-    const int passed = i % group / r.ranks, micro_batch = i / group * r.ranks + i % r.ranks;
-    const int lap = kind == UnitKind::Forward ? passed : r.laps - 1 - passed;
-    return Slot{{kind, lap * r.ranks + r.rank, micro_batch}};
-  };
+  const int units = r.micro_batches * r.laps;
   const bool paired = r.turns == Turns::Paired;
   // A pair ends as a whole, so that the next rank has its forward unit two turns later.
   const int filling = r.laps == 1 && !paired ? r.later() : 2 * r.later() + (r.laps - 1) * r.ranks;
   const int ahead = std::min(filling + (paired ? 1 : 0), units);
   Slots slots;
   for (int i = 0; i < units + ahead; ++i) {
-    if (i < units) slots.push_back(unit(UnitKind::Forward, i));
+    if (i < units) slots.push_back({unit_of(r, UnitKind::Forward, i)});
     if (i < ahead) continue;
-    const Slot backward = unit(UnitKind::Backward, i - ahead);
+    const Unit backward = unit_of(r, UnitKind::Backward, i - ahead);
     if (paired && i < units)
-      slots.back().beside = backward.unit;
+      slots.back().beside = backward;
     else
-      slots.push_back(backward);
+      slots.push_back({backward});
   }
   return slots;
 }
 
 // As 1f1b, with `times` as many forwards ahead and backward passes in halves. Rank r begins with the weights' half once
-// it is times r micro-batches behind.
+// it is times r units behind. interleaved_zb (PyTorch's ScheduleInterleavedZeroBubble) has several laps and times 1.
 Slots zero_bubble(const Rank& r, int times) {
-  const int ahead = std::min(times * r.later(), r.micro_batches), behind = times * r.rank;
+  const int units = r.micro_batches * r.laps, behind = times * r.rank;
+  const int ahead = std::min(times * r.later() + (r.laps - 1) * r.ranks, units);
   Slots slots;
   int weights = 0;
-  for (int i = 0; i < r.micro_batches + ahead; ++i) {
-    if (i < r.micro_batches) slots.push_back({{UnitKind::Forward, r.rank, i}});
+  const auto add_weights = [&] { slots.push_back({unit_of(r, UnitKind::WeightGradient, weights++)}); };
+  for (int i = 0; i < units + ahead; ++i) {
+    if (i < units) slots.push_back({unit_of(r, UnitKind::Forward, i)});
     if (i < ahead) continue;
-    slots.push_back({{UnitKind::InputGradient, r.rank, i - ahead}});
-    if (i - ahead >= behind) slots.push_back({{UnitKind::WeightGradient, r.rank, weights++}});
+    slots.push_back({unit_of(r, UnitKind::InputGradient, i - ahead)});
+    if (i - ahead >= behind) add_weights();
   }
-  while (weights < r.micro_batches) slots.push_back({{UnitKind::WeightGradient, r.rank, weights++}});
+  while (weights < units) add_weights();
   return slots;
 }
 // Qi et al. 2023, section 2: each rank holds at most `ranks` micro-batches, with zb_h2 2 ranks - 1.
@@ -186,6 +191,7 @@ constexpr std::array<RankOrder, named_programs.size()> rank_orders{{{"gpipe", al
                                                                     {"interleaved", in_turn},
                                                                     {"zb_h1", zb_h1},
                                                                     {"zb_h2", zb_h2},
+                                                                    {"interleaved_zb", zb_h1},
                                                                     {"zb_v", zb_v},
                                                                     {"dualpipe_v", dualpipe_v},
                                                                     {"listed", listed}}};

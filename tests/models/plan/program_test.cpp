@@ -134,6 +134,24 @@ TEST_CASE("Interleaved: laps divide the bubble (p - 1)(t_f + t_b), and keep 2 (p
   CHECK(most_live(make_program(pipeline_schedule("interleaved"), 8, 16, 4))[0] == 39);
 }
 
+TEST_CASE("Interleaved zero bubble: as many units ahead as later ranks need, and weights' halves as many behind") {
+  // p = 2, v = 2, m = 4: rank 0 is (2 - 0 - 1) + (2 - 1) 2 = 3 units ahead and makes weights' gradients at once; rank 1
+  // is 2 ahead and makes them one unit later.
+  const Program small = make_program(pipeline_schedule("interleaved_zb"), 2, 4, 2);
+  CHECK(text(small, 0) == "F0 F1 F0' F1' I0' W0' F2 I1' W1' F3 I0 W0 F2' I1 W1 F3' I2' W2' I3' W3' I2 W2 I3 W3 ");
+  CHECK(text(small, 1) == "F0 F1 F0' I0' F1' I1' W0' F2 I0 W1' F3 I1 W0 F2' I2' W1 F3' I3' W2' I2 W3' I3 W2 W3 ");
+  for (int p : {2, 3, 4, 8})
+    for (int v : {2, 3}) {
+      const int m = 3 * p;
+      const double f = 1, i = 1, w = 1;
+      const Program program = make_program(pipeline_schedule("interleaved_zb"), p, m, v);
+      validate(program);
+      // With equal units, of a rank v (f + i + w) a micro-batch, as 1F1B's zero bubble has it, divided by the laps.
+      CHECK(run(program, {f, i, w}).makespan == Approx(m * v * (f + i + w) + (p - 1) * (f + i - w)));
+      for (int r = 0; r < p; ++r) CHECK(most_live(program)[static_cast<std::size_t>(r)] == p + (v - 1) * p);
+    }
+}
+
 TEST_CASE("Zero bubble: weights' halves fill what backward passes left idle") {
   CHECK(text(make_program(pipeline_schedule("zb_h1"), 3, 4), 0) == "F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3 ");
   CHECK(text(make_program(pipeline_schedule("zb_h1"), 3, 4), 2) == "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3 ");
