@@ -28,6 +28,13 @@ void check_everywhere(ComputeDevice& device, Experiment e, const Plan& plan) {
   check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
 }
 
+// Equal words that begin a sequence have equal rows after attention, since nothing in the values tells their places.
+// Rounding decides which of them an expert chooses.
+bool repeats_words(const Experiment& e, const Plan& plan, std::uint64_t seed) {
+  const ModelData data = random_model_data(e, seed, plan.micro_batches);
+  return std::ranges::adjacent_find(data.words) != data.words.end();
+}
+
 }  // namespace
 
 TEST_CASE("Random plans compute on a device what the reference does") {
@@ -77,7 +84,8 @@ TEST_CASE("Every gate in every encoding computes on a device what the reference 
     if (plan.is_ordered_by_costs()) continue;  // needs costs of bf16
     runs[{kind, plan.encoding}] = 1;
     check_on_device(*device, e, plan, {Stored::Double, true, false, i});
-    check_on_device(*device, e, plan, {Stored::Double, false, false, i});
+    const bool tied = kind == GateKind::ExpertChoice && repeats_words(e, plan, i);
+    if (!tied) check_on_device(*device, e, plan, {Stored::Double, false, false, i});
     if (!narrow) continue;
     check_on_device(*device, e, plan, {Stored::Float, true, false, i});
     e.workload.dtype = DType::Bf16;
