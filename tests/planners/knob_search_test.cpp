@@ -106,6 +106,7 @@ TEST_CASE("planners search the knobs that the table says, with every built value
                                        "protocol low_latency",          // by_size has it where it costs less
                                        "all_to_all node_deduplicated",  // needs scores at the experts, which are kept
                                        "pipeline_schedule zb_v",        // need virtual stages, which are kept
+                                       "pipeline_schedule interleaved_zb",
                                        "pipeline_schedule dualpipe_v",
                                        "pipeline_schedule listed"};  // which only a user can list
   for (const Knob& knob : knobs()) {
