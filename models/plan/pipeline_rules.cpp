@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/base/names.hpp"
 #include "models/plan/program.hpp"
@@ -60,6 +61,20 @@ void require_virtual_stages(const Plan& p, int stages) {
                                         p.micro_batches, program.name, program.least_per_rank * stages));
 }
 
+// The last backward pass through a stage reduces its gradients, so that no weights' gradients may come after those of
+// its micro-batch.
+bool ends_with_last_pass(const Program& program) {
+  std::vector<int> last_pass(program.rank_of.size()), last_weights = last_pass;  // micro-batches, by stage
+  for (const std::vector<Slot>& slots : program.ranks)
+    for (const Unit& unit : units_of(slots)) {
+      const auto stage = static_cast<std::size_t>(unit.stage);
+      if (unit.kind == UnitKind::Backward || unit.kind == UnitKind::InputGradient) last_pass[stage] = unit.micro_batch;
+      if (unit.kind == UnitKind::Backward || unit.kind == UnitKind::WeightGradient)
+        last_weights[stage] = unit.micro_batch;
+    }
+  return last_pass == last_weights;
+}
+
 }  // namespace
 
 void require_halves(const Plan& p, const Experiment& e) {
@@ -86,6 +101,10 @@ void require_halves(const Plan& p, const Experiment& e) {
   if (halves && p.lists_program() && p.virtual_stages > 1 && cut_anywhere)
     refuse("grad_sync", fmt::format("{} is not built yet with a listed program that has several stages on a rank and "
                                     "makes gradients of weights in passes of their own; expected after or with_dense",
+                                    name_in(grad_sync_names, p.grad_sync)));
+  if (halves && p.lists_program() && p.grad_sync != GradSync::After && !ends_with_last_pass(p.program.program()))
+    refuse("grad_sync", fmt::format("{} needs a program that makes the gradients of weights of the last backward pass "
+                                    "through each stage last; expected after",
                                     name_in(grad_sync_names, p.grad_sync)));
   if (halves && e.parallelism.pp == 1)
     refuse("pipeline_schedule",

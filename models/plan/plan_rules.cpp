@@ -377,7 +377,8 @@ constexpr std::array rules{
         "Schedules that make gradients of weights later (zb_h1 and others) go with pp of 2 or more; "
         "they and delay_weight_gradient go with restore keep, buffers per_chunk and experts that are known by "
         "their sizes. With delay_weight_gradient fill the order is not ready_first. A listed program that has such "
-        "passes, and several stages on a rank, goes with grad_sync after or with_dense.",
+        "passes goes with grad_sync after, or ends on each stage with those of the last pass and, with several stages "
+        "on a rank, has with_dense.",
         [](const RuledPlan& r) { require_halves(r.plan, r.experiment); }},
     PlanRule{
         "pairs", "scope pair_order host_sync",

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/plan/plan_rules.hpp"
+#include "models/plan/program_text.hpp"
 #include "models/question/stage_layout.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
@@ -211,4 +212,26 @@ TEST_CASE("slices of each stage carry the gradients of that stage") {
   CHECK_THROWS_WITH(validate(p, e), Contains(fmt::format("slices exceed the {} dense gradients", n)));
   p.gradient_slices = {{Window::Tail, 2, n}, {Window::Tail, 1, 2 * n}};
   CHECK_THROWS_WITH(validate(p, e), Contains("a slice of the tail at layer 1, expected 0"));
+}
+
+// Stage 1 reduces its gradients beside the pass of micro-batch 0, its last one.
+TEST_CASE("a listed program reduces gradients beside its last passes if no gradients of weights come after these") {
+  Experiment e = test::testbed_b(4);
+  e.parallelism.pp = 2;
+  e.parallelism.dp = e.parallelism.ep = 4;
+  e.workload.batch = 2;
+  const auto listed = [](std::string_view second) {
+    return ListedProgram({read_slots("0F1 0F0 0I1 0W1 0B0"), read_slots(second)});
+  };
+  Plan p;
+  p.pipeline_schedule = pipeline_schedule("listed");
+  p.micro_batches = 2;
+  p.program = listed("1F1 1F0 1I1 1W1 1B0");
+  p.grad_sync = GradSync::WithDense;
+  CHECK_NOTHROW(validate(p, e));
+  p.program = listed("1F1 1F0 1I1 1B0 1W1");
+  CHECK_THROWS_WITH(validate(p, e), Contains("/plan/grad_sync: with_dense needs a program that makes the gradients of "
+                                             "weights of the last backward pass through each stage last"));
+  p.grad_sync = GradSync::After;
+  CHECK_NOTHROW(validate(p, e));
 }
