@@ -369,8 +369,7 @@ constexpr std::array rules{
         "more and micro-batches that divide over pp; zb_v and dualpipe_v with virtual_stages 2, and dualpipe_v with 2 "
         "micro-batches or more for each of the pp ranks. A listed schedule has the ranks, stages and micro-batches of "
         "its program, which goes with it alone. Other schedules have one stage on each rank. There are no more stages "
-        "than layers, and as many "
-        "as parallelism.pipeline_layout has.",
+        "than layers, and as many as parallelism.pipeline_layout has.",
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
     PlanRule{
         "halves", "pipeline_schedule program delay_weight_gradient grad_sync order restore buffers",

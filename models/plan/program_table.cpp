@@ -78,6 +78,7 @@ Slots zero_bubble(const Rank& r, int times) {
   while (weights < units) add_weights();
   return slots;
 }
+
 // Qi et al. 2023, section 2: each rank holds at most `ranks` micro-batches, with zb_h2 2 ranks - 1.
 Slots zb_h1(const Rank& r) {
   return zero_bubble(r, 1);

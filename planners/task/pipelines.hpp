@@ -14,6 +14,7 @@ struct Pipeline {
   int micro_batches = 1;
   int virtual_stages = 1;
 };
+
 // The numbers of virtual stages on a rank that programs of this shape may have, up to `most`.
 std::vector<int> laps_of(StageShape shape, int most);
 
