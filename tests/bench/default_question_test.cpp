@@ -47,7 +47,7 @@ SystemResult taken(Options options, const std::string& system) {
 
 }  // namespace
 
-TEST_CASE("Models that are trained dropless are asked about so; testbeds of papers keep their capacity") {
+TEST_CASE("Models that are trained dropless are asked about so, testbeds of papers keep their capacity") {
   const Workload trained = asked("qwen3-30b-a3b").experiment.workload;
   CHECK(trained.capacity_factor == 0);
   CHECK(trained.message_sizes == MessageSizes::Routed);

@@ -180,7 +180,7 @@ TEST_CASE("a cluster that borrows a calibration, or names none, is told what was
   CHECK(derived[1] == adapted[0]);
 }
 
-TEST_CASE("notes of a question hold these lines; points of a sweep share one") {
+TEST_CASE("notes of a question hold these lines, points of a sweep share one") {
   Options options;
   options.request.cluster = h100;
   options.request.model = "mixtral-8x7b";

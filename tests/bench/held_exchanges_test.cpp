@@ -104,7 +104,7 @@ TEST_CASE("Products and copies keep speeds of their own beside an exchange, and 
   CHECK(without.finish(0) == Approx(1.5));  // as the first product
 }
 
-TEST_CASE("Held exchanges keep their speed in every entry; entries of exchanges alone are left out") {
+TEST_CASE("Held exchanges keep their speed in every entry, entries of exchanges alone are left out") {
   using enum InterferenceClass;
   const std::vector<Interference> kept = beside_held({{Compute, Intra, .6, .7, {}},
                                                       {Inter, Copy, .5, .8, {}},

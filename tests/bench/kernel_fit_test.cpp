@@ -63,7 +63,7 @@ TEST_CASE("A fit finds the costs that times were made with, and prices with them
       CHECK(with.duration[i] == without.duration[i]);
 }
 
-TEST_CASE("Costs by work have rates, costs by price a factor; a kind of one size has one coefficient") {
+TEST_CASE("Costs by work have rates, costs by price a factor, a kind of one size has one coefficient") {
   const Experiment e = round_numbers(1);
   KernelFit by_work(CostForm::ByWork), by_price(CostForm::ByPrice);
   for (KernelFit* fit : {&by_work, &by_price})
@@ -106,7 +106,7 @@ TEST_CASE("Ops count as alone where no other stream is at work for more than 2 %
   CHECK(alone == IdVector<OpId, bool>{true, true, false, false});  // 1 % of the first two, half of the third
 }
 
-TEST_CASE("Of a kind that ever ran alone no other times count; otherwise it is named") {
+TEST_CASE("Of a kind that ever ran alone no other times count, otherwise it is named") {
   const Experiment e = round_numbers(1);
   const PricedSchedule p = priced(e, 1);
   const std::size_t ops = p.duration.size();
@@ -125,7 +125,7 @@ TEST_CASE("Of a kind that ever ran alone no other times count; otherwise it is n
     CHECK(cost.provenance.fit->points.front().time == Seconds(cost.op == OpKind::Expert ? 2e-3 : 4e-3));
 }
 
-TEST_CASE("Copies to and from the host have one cost by their bytes; held ones have none") {
+TEST_CASE("Copies to and from the host have one cost by their bytes, held ones have none") {
   Experiment e = round_numbers(1);
   e.calibration.edit().copy = MemoryCost{Seconds(0), SecondsPerByte(1), {}};
   Plan plan;

@@ -60,7 +60,7 @@ Reproduction small_reproduction() {
 
 }  // namespace
 
-TEST_CASE("steps take what they share and what is their own; those of one job differ in how they are run alone") {
+TEST_CASE("steps take what they share and what is their own, those of one job differ in how they are run alone") {
   const test::TemporaryFolder folder;
   folder.write("own.json", steps_file(R"({"name": "a", "step": "5 ms"},
     {"name": "b", "question": {"tp": 2}, "step": "5 ms"},

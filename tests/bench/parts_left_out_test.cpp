@@ -35,7 +35,7 @@ constexpr auto whole =
 
 }  // namespace
 
-TEST_CASE("A step of a whole model names the parts that it does not have; one of layers says so of norms") {
+TEST_CASE("A step of a whole model names the parts that it does not have, one of layers says so of norms") {
   CHECK(has(limits("mixtral-8x7b", "model"), whole));
   CHECK(has(limits("qwen3-30b-a3b", "model"), whole));
   CHECK(has(limits("deepseek-v3", "model"),

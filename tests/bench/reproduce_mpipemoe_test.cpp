@@ -35,9 +35,14 @@ std::string faster_pair(double flops_per_second) {
 
 }  // namespace
 
-TEST_CASE("MPipeMoE's equations are those of the schedules; other targets: which are missed") {
+TEST_CASE("MPipeMoE's equations are those of the schedules, other targets: which are missed") {
   CHECK(missed("mpipemoe-memory") == std::set<std::string>{"planned arena: saved against FastMoE, mean"});
-  CHECK(missed("mpipemoe-fig8") == std::set<std::string>{"order of times"});
+  CHECK(missed("mpipemoe-fig8") == std::set<std::string>{"order of times", "over FasterMoE, mean",
+                                                         "over FastMoE, largest",
+                                                         "pipelining gains on moe-gpt3-s, 4096 tokens",
+                                                         "over FasterMoE, mean, tensor cores in PipeMoE alone",
+                                                         "over FasterMoE, largest, tensor cores in PipeMoE alone",
+                                                         "over FastMoE, largest, tensor cores in PipeMoE alone"});
   CHECK(missed("mpipemoe-fig9-11") ==
         std::set<std::string>{"memory saved against FasterMoE, largest", "planned arena: saved against FasterMoE, mean",
                               "planned arena: saved against FasterMoE, largest", "speed-up over FastMoE, largest",
@@ -45,8 +50,7 @@ TEST_CASE("MPipeMoE's equations are those of the schedules; other targets: which
                               "speed-up over FastMoE, largest, tensor cores in MPipeMoE alone",
                               "saved of the planned arena over equation 6, mean"});
   CHECK(missed("mpipemoe-fig12") == std::set<std::string>{"n = 4 or more is best from", "n = 8 or more is best from"});
-  CHECK(missed("mpipemoe-fig13") ==
-        std::set<std::string>{"N = 8: faster pair", "N = 16: the same order in all batch sizes"});
+  CHECK(missed("mpipemoe-fig13") == std::set<std::string>{"N = 8: faster pair"});
   CHECK(missed("mpipemoe-fig2").empty());
   CHECK(missed("mpipemoe-fig3").empty());
 }

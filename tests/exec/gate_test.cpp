@@ -138,7 +138,7 @@ TEST_CASE("Sigmoid scores are independent of each other") {
   CHECK(choice_scores(s, p, route(s, p))[0] == Approx(.6));  // .75 / (.75 + .5)
 }
 
-TEST_CASE("GShard's noise is softplus of the second matrix times a normal number; the softmax is over those kept") {
+TEST_CASE("GShard's noise is softplus of the second matrix times a normal number, the softmax is over those kept") {
   const LayerShape s = one_token(GateKind::Gshard, 1, 3);
   const Values x{1}, w{1, 2, 3, 0, 0, -50};  // softplus(0) = log 2, softplus(-50) is nearly 0
   const TokenPlace place{2, 7};

@@ -177,7 +177,7 @@ TEST_CASE("memory_reuse: what does not fit says by how much, and what would") {
   CHECK_THAT(choose(e, base, {1, 2}).report.reason, Contains("neither up to 256 chunks nor fewer tokens"));
 }
 
-TEST_CASE("memory_reuse: without a copy cost only what needs no copies; forward only as the base plan says") {
+TEST_CASE("memory_reuse: without a copy cost only what needs no copies, forward only as the base plan says") {
   Experiment e = test::testbed_b(2);
   const Plan base = plan_of(1, Restore::Keep, Buffers::PerChunk);
   CHECK(choose(e, base, {1, 2}).report.evaluations == 2 * 2);  // keep and s4

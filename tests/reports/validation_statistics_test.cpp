@@ -110,7 +110,7 @@ TEST_CASE("A planner is also judged against other systems, and where computation
   CHECK(regime_of(v.cells[1]) == Regime::Computation);
 }
 
-TEST_CASE("A validation as JSON keeps to its schema; table and page say how far off it is") {
+TEST_CASE("A validation as JSON keeps to its schema, table and page say how far off it is") {
   Validation v;
   v.experiment = test::round_numbers(1);
   const Provenance here{Origin::Measured, "here"};

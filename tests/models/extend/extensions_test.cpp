@@ -116,7 +116,7 @@ TEST_CASE("prices take the work that sub-modules of a program's own state") {
   CHECK((simulated(own) - simulated(e)).value() == Approx(3e-3).epsilon(1e-3));  // the gate's products of both passes
 }
 
-TEST_CASE("an order may state its work; else it is that of the project's own") {
+TEST_CASE("an order may state its work, else it is that of the project's own") {
   struct Stated : ReversedOrder {
     std::optional<StatedWork> work(dovetail::OrderStep step, const Sizes&) const override {
       if (step != OrderStep::Encode) return {};

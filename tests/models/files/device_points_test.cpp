@@ -69,7 +69,7 @@ TEST_CASE("Points come back as they were written, each when it was added") {
   CHECK(files.at("p.csv").starts_with("what,dtype,layout,"));
 }
 
-TEST_CASE("A file of points that was cut off has those before; anything else is refused at its line") {
+TEST_CASE("A file of points that was cut off has those before, anything else is refused at its line") {
   const test::TemporaryFolder folder;
   {
     DevicePointsWriter writer("p.csv");

@@ -348,7 +348,7 @@ TEST_CASE("Checkpoints whose code says more than their configs have as many para
   CHECK(import_hf(config_of("grok-2"), "x").model.shared_experts == SharedExpertSizes{1, 32768, false});
 }
 
-TEST_CASE("Keys that are not known are named; those that change the layers are refused") {
+TEST_CASE("Keys that are not known are named, those that change the layers are refused") {
   const nlohmann::json own{{"model_type", "llama"}, {"pad_token_id", 0},  {"brand_new_part", 3},
                            {"not_used", false},     {"neither", nullptr}, {"router_aux_loss_coef", .1}};
   CHECK(import_hf(family(own), "x").unknown == std::vector<std::string>{"brand_new_part"});

@@ -164,7 +164,7 @@ TEST_CASE("fits of nccl-tests replace a calibration's collectives on their links
   CHECK(find_message(c, LinkKind::Intra, Protocol::Simple) != nullptr);
 }
 
-TEST_CASE("older texts: no collective, no root, a blank where nothing is reduced; other lines between") {
+TEST_CASE("older texts: no collective, no root, a blank where nothing is reduced, other lines between") {
   const NcclTestsRun run = read(
       "# nThread 1 nGpus 2\n#   Rank  0 Pid  7 on  host-a device  0 [0x00] GPU\n"
       "#   Rank  1 Pid  7 on  host-a device  1 [0x01] GPU\n"

@@ -66,7 +66,7 @@ TEST_CASE("switches between nodes carry what is below them over their oversubscr
   CHECK(bandwidth(c, "pod 1 down") == 1e9);  // 2 leaves x 2 GB/s / 4
 }
 
-TEST_CASE("rails join network cards of the same number; others meet at the spine") {
+TEST_CASE("rails join network cards of the same number, others meet at the spine") {
   Cluster c = four_by_four();
   c.network->fabric = {{"leaf", 8, 1}};  // more nodes than there are
   c.network->rails = true;
@@ -107,7 +107,7 @@ TEST_CASE("several network cards of a GPU count as one") {
   CHECK(bandwidth(c, "nic 15 up") == 2e9);  // 16 GPUs, 2 cards each
 }
 
-TEST_CASE("slow parts slow their links; a shared card is as slow as the slowest says") {
+TEST_CASE("slow parts slow their links, a shared card is as slow as the slowest says") {
   Cluster c = four_by_four();
   c.network->slow = {{{1}, {}, .5, 1, 1}, {{}, {3}, .8, .25, .5}};
   CHECK(gpu_speeds(c)[4] == GpuSpeed{.5, 1, 1});

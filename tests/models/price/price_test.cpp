@@ -43,7 +43,7 @@ TEST_CASE("testbed B, one layer of Mixtral at degree 1: op times by the publishe
   CHECK(backward(OpKind::DenseGradientAllReduce) == Approx(.0837 + 10485760 * 2.396e-6));
 }
 
-TEST_CASE("a transfer between stages has its own cost, or an all-to-all's; receiving is free") {
+TEST_CASE("a transfer between stages has its own cost, or an all-to-all's, receiving is free") {
   Experiment e = test::testbed_b(2);
   e.parallelism.pp = 2;
   e.parallelism.dp = e.parallelism.ep = 4;
@@ -217,7 +217,7 @@ TEST_CASE("an entry of one algorithm holds for its all-to-alls, in place of that
   CHECK(contended(OpKind::Expert) == std::vector<int>{3, 4});
 }
 
-TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined ones") {
+TEST_CASE("a sequential layer takes the sum of its ops, bounds hold on pipelined ones") {
   const Experiment e = test::round_numbers(2);
   const PricedSchedule sequential = price_plan(e, Plan{});
   Seconds sum;

@@ -12,7 +12,7 @@
 
 using namespace dovetail;
 
-TEST_CASE("a free stream takes the oldest op that is ready; dependencies keep pointing backwards") {
+TEST_CASE("a free stream takes the oldest op that is ready, dependencies keep pointing backwards") {
   test::HandMade made(2, 0);  // stream 0 computes
   const OpId slow = made.add(0, {}, 5, {});
   made.add(1, {slow}, 1, {});             // 1: ready at 5

@@ -11,7 +11,7 @@
 using namespace dovetail;
 using namespace dovetail::test;
 
-TEST_CASE("events become changes of speed; those that overlap multiply") {
+TEST_CASE("events become changes of speed, those that overlap multiply") {
   HandMade made(1, 2);  // resources r0, r1
   made.add(0, {}, 0, {use(0, 4)});
   PricedSchedule p = made.priced();

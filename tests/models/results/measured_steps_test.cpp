@@ -24,7 +24,7 @@ StepRange range(double low, double high, std::vector<CostInfluence> costs = {}) 
 
 }  // namespace
 
-TEST_CASE("errors of a step and of its memory are relative; a range holds its ends") {
+TEST_CASE("errors of a step and of its memory are relative, a range holds its ends") {
   MeasuredStep s = step(2, 1.5);
   CHECK(time_error(s) == Approx(-.25));
   CHECK_FALSE(peak_error(s));

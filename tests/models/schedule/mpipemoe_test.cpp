@@ -183,7 +183,7 @@ TEST_CASE("MPipeMoE Table II: compute, communication and copies of each strategy
     }
 }
 
-TEST_CASE("rings and strategies lower the peak over layers; what is offloaded is pinned on the host") {
+TEST_CASE("rings and strategies lower the peak over layers, what is offloaded is pinned on the host") {
   Experiment e = one_layer(table_iii[0]);
   e.workload.layers = e.model.layers = 4;
   const auto use = [&](Restore restore, Buffers buffers) {

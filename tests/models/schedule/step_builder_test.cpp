@@ -83,7 +83,7 @@ TEST_CASE("alternate: one chunk is sent ahead, then they take turns") {
                       "esp_reduce_scatter[0].1 combine[0].1 esp_reduce_scatter[0].2 combine[0].2 "));
 }
 
-TEST_CASE("dispatch_combine: two communicators forward, one backward; gathers go with their all-to-all (MPipeMoE)") {
+TEST_CASE("dispatch_combine: two communicators forward, one backward, gathers go with their all-to-all (MPipeMoE)") {
   Plan p = chunked(2, 2, CommStreams::DispatchCombine);
   p.order = Order::Alternate;
   const Schedule s = build_schedule(test::round_numbers(), p);
@@ -97,7 +97,7 @@ TEST_CASE("dispatch_combine: two communicators forward, one backward; gathers go
         "d_mp_reduce_scatter[0] d_mp_all_gather[0] dense_gradient_all_reduce[0] ");
 }
 
-TEST_CASE("restoring: copies on a stream of their own, one chunk ahead; the rest where its kind of work goes") {
+TEST_CASE("restoring: copies on a stream of their own, one chunk ahead, the rest where its kind of work goes") {
   Plan p = chunked(3, 3);
   p.order = Order::Alternate;
   const auto run = [&](Restore restore, Buffers buffers) {

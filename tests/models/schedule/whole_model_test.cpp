@@ -180,7 +180,7 @@ TEST_CASE("The work of embedding, norms, output head and loss") {
   CHECK(find_op(s, OpKind::GatherStatistics, Phase::Forward).message() == Bytes(2 * 16 * 3 * 4));
 }
 
-TEST_CASE("Dense gradients hold the head's first and the embedding's last; all of them are reduced") {
+TEST_CASE("Dense gradients hold the head's first and the embedding's last, all of them are reduced") {
   for (const GradSync sync : {GradSync::After, GradSync::WithDense, GradSync::FixedChunks}) {
     Plan plan;
     plan.grad_sync = sync;
