@@ -7,6 +7,7 @@
 #include <array>
 
 #include "bench/cli/megatron_values.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -35,6 +36,18 @@ constexpr std::array names{
     MegatronName{"recompute_modules", "--recompute-modules", "plan.recompute"},
 };
 
+// Options that are given or not, and the value of a knob in both cases.
+struct MegatronSwitch {
+  std::string_view option, knob, given, not_given;
+};
+constexpr std::array switches{
+    MegatronSwitch{"--overlap-moe-expert-parallel-comm", "plan.scope", "batch", "layer"},
+    MegatronSwitch{"--ep-overlap-early-attn-memory-release", "plan.pair_order", "attention_early", "alternate"},
+    MegatronSwitch{"--delay-wgrad-compute", "plan.delay_weight_gradient", "all", "none"},
+    MegatronSwitch{"--overlap-dispatch-backward-with-experts-wgrad", "plan.delay_weight_gradient", "expert", "none"},
+    MegatronSwitch{"--moe-shared-expert-overlap", "plan.shared_experts", "overlapped", "serial"},
+};
+
 // "tensor_model_parallel_size" for "--tensor-model-parallel-size".
 std::string as_key(std::string_view word) {
   std::string key(word.substr(std::min(word.find_first_not_of('-'), word.size())));
@@ -48,6 +61,18 @@ const MegatronName* find_name(std::string_view key) {
     return n.name == asked || (!n.option.empty() && as_key(n.option) == asked);
   });
   return found == names.end() ? nullptr : &*found;
+}
+
+const MegatronSwitch* find_switch(std::string_view key) {
+  const auto found =
+      std::ranges::find_if(switches, [&](const MegatronSwitch& s) { return as_key(s.option) == as_key(key); });
+  return found == switches.end() ? nullptr : &*found;
+}
+
+std::string in_ours(const MegatronSwitch& theirs, std::string_view value, const std::string& setting) {
+  if (value != "true" && value != "false")
+    throw InputError(fmt::format("--set {}: \"{}\", expected true or false", setting, value));
+  return fmt::format("{}={}", theirs.knob, value == "true" ? theirs.given : theirs.not_given);
 }
 
 // The key without the part of an experiment that it may stand in, and the name of that part with its dot.
@@ -70,6 +95,8 @@ std::vector<std::string> without_megatron_names(const std::string& setting) {
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos) return {setting};
   const auto [key, part] = without_part(std::string_view(setting).substr(0, equals));
+  if (const MegatronSwitch* const theirs = find_switch(key); theirs != nullptr && theirs->knob.starts_with(part))
+    return {in_ours(*theirs, std::string_view(setting).substr(equals + 1), setting)};
   const MegatronName* const found = find_name(key);
   if (found == nullptr || !found->ours.starts_with(part))
     return with_companions(in_our_values(setting, setting), setting);
@@ -87,6 +114,7 @@ bool sets_tensor_parallelism(const std::string& setting) {
 
 std::string megatron_setting(std::string_view option) {
   if (!option.starts_with("--")) return "";
+  if (find_switch(option) != nullptr) return as_key(option) + "=true";
   const MegatronName* const found = find_name(option);
   return found == nullptr ? "" : fmt::format("{}=N", found->name);
 }
