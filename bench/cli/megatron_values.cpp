@@ -34,7 +34,6 @@ constexpr std::array values{
     MegatronValue{"all_to_all", "allgather", ""},
     MegatronValue{"zero", "2", ""},
     MegatronValue{"zero", "3", ""},
-    MegatronValue{"pipeline_schedule", "dualpipe", ""},
     MegatronValue{"pipeline_schedule", "dualpipev", "dualpipe_v"},
 };
 

@@ -15,21 +15,22 @@
 namespace dovetail::exec {
 namespace {
 
-// Beside the passes, as the second part of a key: the gradient of an embedding that both ends have.
-constexpr int between_both_ends = 10;
+// Beside the passes, as the second part of a key: gradients of weights that both stages have.
+constexpr int of_shared_weights = 10;
 
 bool between_stages(const Op& op) {
   return entry_of(op.kind).part == OpPart::Stages;
 }
 
-bool between_ends(const Schedule& s, const Op& op) {
+bool shares_gradients(const Schedule& s, const Op& op) {
   return between_stages(op) && s.tensors[s.writes_of(op).front()].kind == TensorKind::SharedGradient;
 }
 
 // A rank class is a stage.
 std::pair<int, int> link_of(const Schedule& s, const Op& op) {
   const auto [sender, receiver] = s.ends_of(op);
-  return {-2 - (sender * s.groups.pp + receiver), between_ends(s, op) ? between_both_ends : static_cast<int>(op.phase)};
+  return {-2 - (sender * s.groups.pp + receiver),
+          shares_gradients(s, op) ? of_shared_weights : static_cast<int>(op.phase)};
 }
 
 }  // namespace

@@ -21,17 +21,21 @@ void record_copy(const DeviceOp<Scalar>& op) {
   op.out.copy(op.write(roles::kept), op.read(roles::kept), count * static_cast<std::int64_t>(sizeof(Scalar)));
 }
 
-// The gradient of an embedding that another stage has too.
+// Gradients of weights that another stage has too.
 template <class Scalar>
-void record_shared_gradient(const DeviceOp<Scalar>& op) {
-  Scalar* const own = op.write(TensorKind::DenseGradients) + op.op.gradients.first;
-  record_sum<Scalar>(op.out, own, op.read(TensorKind::SharedGradient), own, op.op.gradients.size());
+void record_shared_gradients(const DeviceOp<Scalar>& op) {
+  const Scalar* from = op.read(TensorKind::SharedGradient);
+  for (const auto& [id, range] : exchanged_ranges(op.schedule, op.op, op.rank)) {
+    Scalar* const own = op.data(id) + range.first;
+    record_sum<Scalar>(op.out, own, from, own, range.size());
+    from += range.size();
+  }
 }
 
 // The result may be the first of the parts.
 template <class Scalar>
 void record_residual(const DeviceOp<Scalar>& op) {
-  if (op.find_read(TensorKind::SharedGradient).exists()) return record_shared_gradient(op);
+  if (op.find_read(TensorKind::SharedGradient).exists()) return record_shared_gradients(op);
   const std::int64_t count = op.shape.tokens * op.shape.hidden;
   Scalar* const sum = tokens_of(op, op.result());
   const Scalar* so_far = nullptr;

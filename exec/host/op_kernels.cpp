@@ -13,6 +13,7 @@
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_work.hpp"
+#include "models/schedule/shards.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -296,17 +297,20 @@ void backward_dense_ffn(OpContext<Scalar>& c) {
                           weights == nullptr ? nullptr : weights + s.dense_parameters(), {&kept, 1}, gradients, half);
 }
 
-// The gradient of an embedding that another stage has too.
+// Gradients of weights that another stage has too.
 template <class Scalar>
-void add_shared_gradient(OpContext<Scalar>& c) {
-  check(c.read_tensor(TensorKind::SharedGradient).elements == c.op.gradients.size(), "an embedding of another size");
-  add_to(Matrix<Scalar>(dense_gradients(c), 1, c.op.gradients.size()), c.read(TensorKind::SharedGradient));
+void add_shared_gradients(OpContext<Scalar>& c) {
+  const Scalar* from = c.read(TensorKind::SharedGradient);
+  for (const auto& [id, range] : exchanged_ranges(c.schedule, c.op, c.rank)) {
+    add_to(Matrix<Scalar>(c.data(id) + range.first, 1, range.size()), from);
+    from += range.size();
+  }
 }
 
 // The result may be the first of the parts.
 template <class Scalar>
 void residual(OpContext<Scalar>& c) {
-  if (c.find_read(TensorKind::SharedGradient).exists()) return add_shared_gradient(c);
+  if (c.find_read(TensorKind::SharedGradient).exists()) return add_shared_gradients(c);
   const Matrix<Scalar> sum = tokens(c, c.result());
   bool first = true;
   for (TensorId part : c.reads()) {

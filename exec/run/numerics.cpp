@@ -45,7 +45,7 @@ class Comparison {
     r.output_error = output_error(reference_);
     if (ends_.exist()) r.output_error = worse(loss_error(), r.output_error);
     if (reference_.gradients.empty()) return r;
-    r.input_gradient_error = tokens_error(0, input_gradient_parts(), reference_.input_gradient);
+    r.input_gradient_error = tokens_error(&StageLayout::begins_at, input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
       if (whole_layers()) r.dense_gradient_error = worse(replicated_error(layer, Alike::Norms), r.dense_gradient_error);
@@ -60,7 +60,7 @@ class Comparison {
   }
 
   double output_error(const Reference& reference) const {
-    return tokens_error(last_stage(), {{TensorKind::LayerInput, false, e_.workload.layers}}, reference.output);
+    return tokens_error(&StageLayout::ends_at, {{TensorKind::LayerInput, false, e_.workload.layers}}, reference.output);
   }
 
  private:
@@ -114,36 +114,62 @@ class Comparison {
   }
   // One rank of those that repeat the work on the same tokens.
   bool holds_own(int rank) const { return rank % e_.parallelism.token_repeats() == 0; }
-  int stage_of(int layer) const { return layout_.stage_of(layer); }
-  int last_stage() const { return layout_.last_stage(); }
+  // visit(stage) for the stages that have a layer, of which there are two with two pipelines.
+  template <class Visit>
+  void for_each_holder(int layer, Visit visit) const {
+    for_each_twin(layout_.stage_of(layer), visit);
+  }
+  // For a stage and the other one that has the same weights.
+  template <class Visit>
+  void for_each_twin(int stage, Visit visit) const {
+    visit(stage);
+    if (const int twin = layout_.twin_of(stage); twin != stage) visit(twin);
+  }
+  template <class Error>
+  double worst_of_holders(int layer, Error error_in) const {
+    double worst = 0;
+    for_each_holder(layer, [&](int stage) { worst = worse(error_in(stage), worst); });
+    return worst;
+  }
+  using StageOfPipeline = int (StageLayout::*)(int) const;
+  int stage_of(int micro_batch, StageOfPipeline of) const {
+    return (layout_.*of)(micro_batch / (s_.micro_batches / layout_.pipelines()));
+  }
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
     for (int layer = 0; layer < e_.workload.all_layers(); ++layer)
-      for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
-        if (!holds_own(rank)) return;
-        for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
-          const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
-          for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
-        }
-      });
+      for_each_holder(layer, [&](int stage) { dropped += drops(layer, stage); });
     double of_all = static_cast<double>(dropped);
     executor_.sum({&of_all, 1});
     return static_cast<std::int64_t>(of_all);
+  }
+  std::int64_t drops(int layer, int stage) const {
+    std::int64_t dropped = 0;
+    for_each_rank(stage, [&](std::size_t local, int rank) {
+      if (!holds_own(rank)) return;
+      for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
+        const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
+        for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
+      }
+    });
+    return dropped;
   }
 
   std::vector<Result> input_gradient_parts() const {
     // The embedding's stage may have no layer of its own, and gets the whole gradient then.
     if (whole_layers() || layout_.run(0).empty()) return {{TensorKind::LayerInput, true, 0}};
+    const auto is_sum = [](const Tensor& t) { return t.kind == TensorKind::AttentionSumGradient && t.layer == 0; };
     const Result sum{TensorKind::AttentionSumGradient, false, 0}, own{TensorKind::AttentionInput, true, 0};
-    return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
+    return {{TensorKind::MoeInput, true, 0}, std::ranges::any_of(s_.tensors, is_sum) ? sum : own};
   }
 
-  // The error of the sum of tensors (T, M) of each micro-batch in a stage against the ranks' parts of `expected`.
-  double tokens_error(int stage, const std::vector<Result>& parts, const Values& expected) const {
+  // The error of the sum of tensors (T, M) of each micro-batch, in that stage of its pipeline, against the ranks' parts
+  // of `expected`.
+  double tokens_error(StageOfPipeline stage, const std::vector<Result>& parts, const Values& expected) const {
     RelativeError error;
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
-      for_each_rank(stage, [&](std::size_t local, int rank) {
+      for_each_rank(stage_of(micro_batch, stage), [&](std::size_t local, int rank) {
         Values sum = find(local, parts.front(), micro_batch);
         check(!sum.empty(), fmt::format("the schedule lacks {} of layer {}, which results are read from",
                                         name_in(tensor_kind_names, parts.front().kind), parts.front().layer));
@@ -158,9 +184,11 @@ class Comparison {
   }
 
   double dense_error(int layer) const {
+    return worst_of_holders(layer, [&](int stage) { return dense_error(layer, stage); });
+  }
+  double dense_error(int layer, int stage) const {
     RelativeError error;
-    const int stage = stage_of(layer);
-    std::int64_t later = stage == last_stage() ? ends_.head_parameters : 0;
+    std::int64_t later = layout_.has_end(stage) ? ends_.head_parameters : 0;
     for (int l : layout_.layers_of(stage)) later += l > layer ? layer_volumes(part_, l).dense_parameters : 0;
     for_each_rank(stage, [&](std::size_t local, int rank) {
       add_sums(local, TensorKind::DenseGradients, first_layer(stage), later, dense_shard(e_, gradients(layer), rank),
@@ -176,11 +204,11 @@ class Comparison {
   // All ranks hold the whole sum.
   enum class Alike { Norms, Router };
   double replicated_error(int layer, Alike which) const {
-    std::int64_t first = which == Alike::Router ? layer_volumes(part_, layer).norm_parameters : 0;
-    for (int l : layout_.layers_of(stage_of(layer)))
-      first += l < layer ? layer_volumes(part_, l).replicated_parameters() : 0;
-    return replicated_error(stage_of(layer), first,
-                            which == Alike::Router ? gradients(layer).router : gradients(layer).norm);
+    return worst_of_holders(layer, [&](int stage) {
+      std::int64_t first = which == Alike::Router ? layer_volumes(part_, layer).norm_parameters : 0;
+      for (int l : layout_.layers_of(stage)) first += l < layer ? layer_volumes(part_, l).replicated_parameters() : 0;
+      return replicated_error(stage, first, which == Alike::Router ? gradients(layer).router : gradients(layer).norm);
+    });
   }
   double replicated_error(int stage, std::int64_t first, const Values& expected) const {
     RelativeError error;
@@ -202,19 +230,23 @@ class Comparison {
       });
       return error.over(executor_);
     };
-    std::int64_t before = 0;
-    for (int l : layout_.layers_of(last_stage())) before += layer_volumes(part_, l).replicated_parameters();
-    const Values& embedding = reference_.end_gradients.embedding;
-    double worst =
-        worse(words_error(0, true, embedding), replicated_error(last_stage(), before, reference_.end_gradients.norm));
-    if (ends_.embedding_twice) worst = worse(words_error(last_stage(), true, embedding), worst);  // both have the sum
-    return ends_.share_weights() ? worst
-                                 : worse(words_error(last_stage(), false, reference_.end_gradients.head), worst);
+    const EndWeights& expected = reference_.end_gradients;
+    double worst = 0;
+    const auto add = [&](double error) { worst = worse(error, worst); };
+    for_each_twin(layout_.begins_at(), [&](int stage) { add(words_error(stage, true, expected.embedding)); });
+    for_each_twin(layout_.ends_at(), [&](int stage) {
+      std::int64_t before = 0;
+      for (int l : layout_.layers_of(stage)) before += layer_volumes(part_, l).replicated_parameters();
+      add(replicated_error(stage, before, expected.norm));
+      if (ends_.embedding_twice) add(words_error(stage, true, expected.embedding));  // both stages have the sum
+      if (!ends_.share_weights()) add(words_error(stage, false, expected.head));
+    });
+    return worst;
   }
 
   // The first element of the embedding's among the dense gradients of a stage that has it.
   std::int64_t embedding_gradients(int stage) const {
-    std::int64_t first = last_stage() == stage ? ends_.head_parameters : 0;
+    std::int64_t first = layout_.has_end(stage) ? ends_.head_parameters : 0;
     for (int l : layout_.layers_of(stage)) first += layer_volumes(part_, l).dense_parameters;
     return first;
   }
@@ -231,7 +263,7 @@ class Comparison {
     RelativeError error;
     const std::vector<std::int64_t> rows = token_rows(layer_volumes(part_), rules_of(s_).token_chunks);
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
-      for_each_rank(last_stage(), [&](std::size_t local, int rank) {
+      for_each_rank(stage_of(micro_batch, &StageLayout::ends_at), [&](std::size_t local, int rank) {
         const Values held = find(local, {TensorKind::Loss, false, layer}, micro_batch);
         const auto group =
             static_cast<std::size_t>(std::int64_t{micro_batch} * e_.parallelism.dp + rank / e_.parallelism.mp);
@@ -257,8 +289,11 @@ class Comparison {
 
   // Each rank holds its own tokens' part of the sum.
   double router_error(int layer) const {
+    return worst_of_holders(layer, [&](int stage) { return router_error(layer, stage); });
+  }
+  double router_error(int layer, int stage) const {
     Values sum(gradients(layer).router.size());
-    for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
+    for_each_rank(stage, [&](std::size_t local, int rank) {
       if (!holds_own(rank)) return;
       std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     });
@@ -269,8 +304,11 @@ class Comparison {
   }
 
   double expert_error(int layer) const {
+    return worst_of_holders(layer, [&](int stage) { return expert_error(layer, stage); });
+  }
+  double expert_error(int layer, int stage) const {
     RelativeError error;
-    for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
+    for_each_rank(stage, [&](std::size_t local, int rank) {
       add_sums(local, TensorKind::ExpertGradient, layer, 0, expert_shard(e_, gradients(layer), rank), error);
     });
     return error.over(executor_);

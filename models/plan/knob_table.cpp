@@ -421,8 +421,8 @@ constexpr std::array table{
          .search = Kept,
          .holds_rows = true,
          .help = "With pipeline_schedule interleaved, each rank has so many pipeline stages, at least 2: micro-batches "
-                 "pass all ranks so often, in groups of as many as there are ranks in the pipeline. With zb_v and "
-                 "dualpipe_v there are 2."},
+                 "pass all ranks so often, in groups of as many as there are ranks in the pipeline. With zb_v, "
+                 "dualpipe_v and dualpipe there are 2."},
     Knob{.name = "micro_batches",
          .type = CountKnob{&Plan::micro_batches, 1, most_micro_batches},
          .group = Pipeline,

@@ -24,7 +24,7 @@ struct KnobValue {
 
 // The types of knobs. Bounds are inclusive.
 struct ChoiceKnob {
-  static constexpr std::size_t most = 9;
+  static constexpr std::size_t most = 16;
   std::array<KnobValue, most> stored;  // the default is the first
   std::size_t count;
   int (*get)(const Plan&);

@@ -14,6 +14,16 @@
 namespace dovetail {
 namespace {
 
+// No stage has micro-batches of both halves of them.
+bool is_two_pipelines(Program program, int stages) {
+  if (stages % 2 != 0 || program.micro_batches % 2 != 0) return false;
+  program.rank_of.resize(static_cast<std::size_t>(stages));
+  program.pipelines = 2;
+  return std::ranges::all_of(program.ranks, [&](const std::vector<Slot>& slots) {
+    return std::ranges::all_of(units_of(slots), [&](const Unit& unit) { return program.contains(unit); });
+  });
+}
+
 // By stage: the rank whose line has its units. Every stage must have some, and no more stages or micro-batches can be
 // than there are units.
 Program gathered(std::vector<std::vector<Slot>> ranks) {
@@ -30,7 +40,11 @@ Program gathered(std::vector<std::vector<Slot>> ranks) {
     program.micro_batches = std::max(program.micro_batches, unit.micro_batch + 1);
   });
   if (units == 0) throw InputError("no units, expected a line for each rank, such as \"0F0 0B0\"");
-  if (static_cast<double>(stages) * program.micro_batches > static_cast<double>(units))
+  const auto too_many = [&](int pipelines) {
+    return static_cast<double>(stages) * program.micro_batches > pipelines * static_cast<double>(units);
+  };
+  if (!too_many(2) && is_two_pipelines(program, stages)) program.pipelines = 2;
+  if (too_many(program.pipelines))
     throw InputError(
         fmt::format("{} units for {} stages and {} micro-batches, expected a forward and a backward pass "
                     "of each micro-batch through each stage",
@@ -41,6 +55,14 @@ Program gathered(std::vector<std::vector<Slot>> ranks) {
 }
 
 StageShape shape_of(const Program& program, int ranks, int laps) {
+  if (program.pipelines == 2 && laps == 2 && ranks > 1 &&
+      program.rank_of == stages_of(StageShape::TwoWays, ranks, laps))
+    return StageShape::TwoWays;
+  if (program.pipelines == 2)
+    throw InputError(
+        fmt::format("the ranks of the stages of two pipelines are {}, expected 0 to {} and back to 0, of "
+                    "two ranks or more",
+                    fmt::join(program.rank_of, " "), ranks - 1));
   if (laps == 1 && program.rank_of == stages_of(StageShape::One, ranks, laps)) return StageShape::One;
   if (laps > 1 && program.rank_of == stages_of(StageShape::Laps, ranks, laps)) return StageShape::Laps;
   if (laps == 2 && program.rank_of == stages_of(StageShape::V, ranks, laps)) return StageShape::V;

@@ -16,8 +16,9 @@ struct Program;
 class ListedProgram {
  public:
   ListedProgram();
-  // By rank. Throws InputError for what validate(Program) refuses, and for stages that lie otherwise on the ranks than
-  // a StageShape has them.
+  // By rank. Two pipelines are known by their micro-batches, of which each stage has the first or the second half.
+  // Throws InputError for what validate(Program) refuses, and for stages that lie otherwise on the ranks than a
+  // StageShape has them.
   explicit ListedProgram(std::vector<std::vector<Slot>> ranks);
 
   bool empty() const;

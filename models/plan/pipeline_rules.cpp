@@ -132,7 +132,7 @@ void require_pairs(const Plan& p, const Experiment& e) {
   if (!p.pipeline().pairs)
     refuse_batch(
         fmt::format("needs a plan.pipeline_schedule in which a forward and a backward pass take turns, which "
-                    "{} does not have; expected 1f1b, interleaved or dualpipe_v",
+                    "{} does not have; expected 1f1b, interleaved, dualpipe_v or dualpipe",
                     schedule_name(p)));
   if (p.micro_batches < 2) refuse_batch("needs two micro-batches; expected plan.micro_batches of 2 or more");
   if (e.model.dense() || e.parallelism.ep == 1)
@@ -156,18 +156,43 @@ void require_stages(const Plan& p, const Experiment& e) {
                                          "expected 1, or pipeline_schedule interleaved",
                                          p.virtual_stages, schedule_name(p)));
   const std::string& layout = e.parallelism.pipeline_layout;
-  const std::int64_t stages = std::int64_t{pp} * p.virtual_stages;
+  const std::int64_t stages = std::int64_t{pp} * p.virtual_stages / pipelines_of(p.pipeline().shape);
   if (layout.empty()) {
     if (stages > e.workload.layers)
       refuse("virtual_stages", fmt::format("{} on each of {} pipeline stages are more than the {} layers",
                                            p.virtual_stages, pp, e.workload.layers));
     return;
   }
+  const bool two = pipelines_of(p.pipeline().shape) == 2;
   if (const auto laid_out = std::ssize(parse_pipeline_layout(layout)); laid_out != stages)
     refuse("virtual_stages",
-           fmt::format("{} on each of {} pipeline stages are {} stages, but parallelism.pipeline_layout has {}; "
+           fmt::format("{} on each of {} pipeline stages are {} stages{}, but parallelism.pipeline_layout has {}; "
                        "expected {}",
-                       p.virtual_stages, pp, stages, laid_out, laid_out / pp));
+                       p.virtual_stages, pp, stages, two ? " of each pipeline" : "", laid_out,
+                       two ? fmt::format("a layout of {}", stages) : fmt::format("{}", laid_out / pp)));
+}
+
+void require_two_pipelines(const Plan& p, const Experiment& e) {
+  if (pipelines_of(p.pipeline().shape) != 2) return;
+  const std::string_view name = schedule_name(p);
+  if (e.parallelism.pp % 2 != 0)
+    refuse("pipeline_schedule",
+           fmt::format("{} has two pipelines over {} ranks; expected an even parallelism.pp", name, e.parallelism.pp));
+  if (p.micro_batches % 2 != 0)
+    refuse("micro_batches", fmt::format("{} do not divide over the two pipelines of plan.pipeline_schedule {}; "
+                                        "expected an even number",
+                                        p.micro_batches, name));
+  if (p.grad_sync != GradSync::After && e.workload.phases == Phases::Training)
+    refuse(
+        "grad_sync",
+        fmt::format("{} is not built yet with plan.pipeline_schedule {}, where the gradients of a layer are complete "
+                    "once both pipelines are done; expected after",
+                    name_in(grad_sync_names, p.grad_sync), name));
+  if (p.parameter_gather != ParameterGather::AfterUpdate)
+    refuse("parameter_gather",
+           fmt::format("ahead is not built yet with plan.pipeline_schedule {}, in which two stages of a rank begin "
+                       "with different layers; expected after_update",
+                       name));
 }
 
 }  // namespace dovetail

@@ -8,6 +8,9 @@ namespace dovetail {
 
 void require_stages(const Plan& plan, const Experiment& experiment);
 
+// Two pipelines that lie against each other.
+void require_two_pipelines(const Plan& plan, const Experiment& experiment);
+
 // The half of a backward op that comes later reads what must still be there then, and modules that are known as a whole
 // have no halves.
 void require_halves(const Plan& plan, const Experiment& experiment);

@@ -15,6 +15,7 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std
   const auto chunk = static_cast<std::int64_t>(static_cast<double>(plan.gradient_chunk_bytes) / element.value());
   std::vector<GradientSlice> slices;
   for (int stage = layout.stages() - 1; stage >= 0; --stage) {
+    if (layout.twin_of(stage) < stage) continue;
     const std::span<const int> layers = layout.layers_of(stage);
     std::int64_t waiting = 0;  // gradients that exist and are in no slice yet
     for (std::size_t i = layers.size(); i-- > 0;) {

@@ -221,8 +221,8 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients
-// of each layer.
+// The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage; those of two that hold the
+// same layers once. `elements`: dense gradients of each layer.
 std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
                                            const StageLayout& layout);
 

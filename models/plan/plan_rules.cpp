@@ -366,11 +366,17 @@ constexpr std::array rules{
     PlanRule{
         "stages", "pipeline_schedule program virtual_stages micro_batches",
         "The pipeline_schedule interleaved, and others of its shape, go with virtual_stages of 2 or more, pp of 2 or "
-        "more and micro-batches that divide over pp; zb_v and dualpipe_v with virtual_stages 2, and dualpipe_v with 2 "
-        "micro-batches or more for each of the pp ranks. A listed schedule has the ranks, stages and micro-batches of "
-        "its program, which goes with it alone. Other schedules have one stage on each rank. There are no more stages "
-        "than layers, and as many as parallelism.pipeline_layout has.",
+        "more and micro-batches that divide over pp; zb_v, dualpipe_v and dualpipe with virtual_stages 2, and the "
+        "latter two with 2 micro-batches or more for each of the pp ranks. A listed schedule has the ranks, stages and "
+        "micro-batches of its program, which goes with it alone. Other schedules have one stage on each rank. There "
+        "are no more stages than layers, and as many as parallelism.pipeline_layout has.",
         [](const RuledPlan& r) { require_stages(r.plan, r.experiment); }},
+    PlanRule{
+        "two_pipelines", "pipeline_schedule program micro_batches grad_sync parameter_gather",
+        "Two pipelines against each other (dualpipe) have even numbers of ranks and of micro-batches. They go with "
+        "grad_sync after and parameter_gather after_update, because gradients are complete once both pipelines "
+        "are done.",
+        [](const RuledPlan& r) { require_two_pipelines(r.plan, r.experiment); }},
     PlanRule{
         "halves", "pipeline_schedule program delay_weight_gradient grad_sync order restore buffers",
         "Schedules that make gradients of weights later (zb_h1 and others) go with pp of 2 or more; "
@@ -379,11 +385,10 @@ constexpr std::array rules{
         "passes goes with grad_sync after, or ends on each stage with those of the last pass and, with several stages "
         "on a rank, has with_dense.",
         [](const RuledPlan& r) { require_halves(r.plan, r.experiment); }},
-    PlanRule{
-        "pairs", "scope pair_order host_sync",
-        "With scope batch trainings of 2 or more micro-batches run 1f1b, interleaved or dualpipe_v with ep above 1 "
-        "and without host_sync; pair_order goes with it alone.",
-        [](const RuledPlan& r) { require_pairs(r.plan, r.experiment); }},
+    PlanRule{"pairs", "scope pair_order host_sync",
+             "With scope batch trainings of 2 or more micro-batches run 1f1b, interleaved, dualpipe_v or dualpipe with "
+             "ep above 1 and without host_sync; pair_order goes with it alone.",
+             [](const RuledPlan& r) { require_pairs(r.plan, r.experiment); }},
     PlanRule{
         "scores", "scores_at",
         "Experts apply scores with sparse encoding and combine_wire same, without shadowed experts and where the ranks "

@@ -15,9 +15,8 @@ namespace {
 class DonePasses {
  public:
   explicit DonePasses(const Program& p)
-      : stages_(static_cast<int>(p.rank_of.size())),
-        micro_batches_(p.micro_batches),
-        forward_(static_cast<std::size_t>(stages_) * static_cast<std::size_t>(micro_batches_)),
+      : program_(p),
+        forward_(static_cast<std::size_t>(p.stages()) * static_cast<std::size_t>(p.micro_batches)),
         inputs_(forward_.size()),
         weights_(forward_.size()) {}
 
@@ -46,34 +45,31 @@ class DonePasses {
   bool may_begin(const Unit& u) const {
     switch (u.kind) {
       case UnitKind::Forward:
-        return u.stage == 0 || forward_[place(u, -1)];
+        return program_.is_first(u.stage) || forward_[place(u, -1)];
       case UnitKind::WeightGradient:
         return inputs_[place(u, 0)];
       case UnitKind::Backward:
       case UnitKind::InputGradient:
         break;
     }
-    return forward_[place(u, 0)] && (u.stage + 1 == stages_ || inputs_[place(u, 1)]);
-  }
-
-  bool contains(const Unit& u) const {
-    return 0 <= u.stage && u.stage < stages_ && 0 <= u.micro_batch && u.micro_batch < micro_batches_;
+    return forward_[place(u, 0)] && (program_.is_last(u.stage) || inputs_[place(u, 1)]);
   }
 
   // Each forward pass is done, and with any backward pass all of them, both halves.
   bool whole() const {
-    const auto all = [](const std::vector<bool>& done) { return std::ranges::find(done, false) == done.end(); };
+    const auto passes = std::ssize(forward_) / program_.pipelines;
+    const auto all = [passes](const std::vector<bool>& done) { return std::ranges::count(done, true) == passes; };
     const auto none = [](const std::vector<bool>& done) { return std::ranges::find(done, true) == done.end(); };
     return all(forward_) && ((all(inputs_) && all(weights_)) || (none(inputs_) && none(weights_)));
   }
 
  private:
   std::size_t place(const Unit& u, int further) const {
-    return static_cast<std::size_t>(u.stage + further) * static_cast<std::size_t>(micro_batches_) +
+    return static_cast<std::size_t>(u.stage + further) * static_cast<std::size_t>(program_.micro_batches) +
            static_cast<std::size_t>(u.micro_batch);
   }
 
-  int stages_, micro_batches_;
+  const Program& program_;
   std::vector<bool> forward_, inputs_, weights_;  // the last two: of the backward pass
 };
 
@@ -81,6 +77,12 @@ class DonePasses {
 
 std::string to_text(const Unit& unit) {
   return fmt::format("{}{}{}", unit.stage, unit_letters[static_cast<std::size_t>(unit.kind)], unit.micro_batch);
+}
+
+bool Program::contains(const Unit& unit) const {
+  if (unit.stage < 0 || unit.stage >= stages() || unit.micro_batch < 0 || unit.micro_batch >= micro_batches)
+    return false;
+  return unit.stage / (stages() / pipelines) == unit.micro_batch / (micro_batches / pipelines);
 }
 
 bool has_backward(const Program& program) {
@@ -123,7 +125,8 @@ void validate(const Program& program) {
     for (const Slot& slot : program.ranks[rank])
       for (const Unit* unit : {&slot.unit, slot.beside ? &*slot.beside : nullptr}) {
         if (unit == nullptr) continue;
-        if (!done.contains(*unit) || program.rank_of[static_cast<std::size_t>(unit->stage)] != static_cast<int>(rank))
+        if (!program.contains(*unit) ||
+            program.rank_of[static_cast<std::size_t>(unit->stage)] != static_cast<int>(rank))
           throw InputError(fmt::format("rank {}: {} is of no stage or micro-batch of this rank", rank, to_text(*unit)));
         if (!done.add(*unit)) throw InputError(fmt::format("rank {}: {} was done before", rank, to_text(*unit)));
       }

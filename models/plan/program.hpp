@@ -2,7 +2,8 @@
 // A step of a pipeline as data: what each rank does in which order, and which rank holds which stage.
 //
 // A stage here is a run of layers; a rank may hold several ("virtual") stages. Each micro-batch passes the stages
-// forward in ascending order and backward in descending order.
+// forward in ascending order and backward in descending order. With two pipelines the first half of the micro-batches
+// passes the first half of the stages, and the other one the other.
 #pragma once
 #include <optional>
 #include <string>
@@ -37,11 +38,20 @@ struct Program {
   int micro_batches = 0;
   std::vector<int> rank_of;              // by stage
   std::vector<std::vector<Slot>> ranks;  // by rank, in its order
+  int pipelines = 1;
+
+  int stages() const { return static_cast<int>(rank_of.size()); }
+  // No other stage comes before it, or after it.
+  bool is_first(int stage) const { return stage % (stages() / pipelines) == 0; }
+  bool is_last(int stage) const { return is_first(stage + 1); }
+  // Whether the unit is of a stage and micro-batch of one pipeline.
+  bool contains(const Unit& unit) const;
 };
 
 // A program of the table, over `ranks` ranks with `laps` stages each; program_table.cpp says what each one is.
-// Throws InputError for laps other than those of its shape (One: 1; V: 2; Laps: from 1 on), and for micro-batches that
-// it cannot have: fewer than its least, or, with several laps, no multiple of the ranks.
+// Throws InputError for laps other than those of its shape (One: 1; V, TwoWays: 2; Laps: from 1 on), and for
+// micro-batches that it cannot have: fewer than its least, with several laps no multiple of the ranks, and with two
+// pipelines an odd number; these need an even number of ranks too.
 Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps = 1, Turns turns = Turns::Apart);
 
 bool has_backward(const Program& program);
@@ -52,8 +62,8 @@ Program forward_only(Program program);
 // With each backward pass as two units, one right after the other.
 Program in_halves(Program program);
 
-// Throws InputError unless each stage has each micro-batch's forward pass once and its backward pass once, whole or in
-// halves, or no backward pass at all, and unless no rank waits for ever.
+// Throws InputError unless each stage has the forward pass of each micro-batch of its pipeline once and its backward
+// pass once, whole or in halves, or no backward pass at all, and unless no rank waits for ever.
 void validate(const Program& program);
 
 // All slots, each after the units that it waits for: ranks take one in turn. Throws InputError where none can go on.

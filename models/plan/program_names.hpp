@@ -29,6 +29,13 @@ struct NamedProgram {
   bool last_first;        // backward passes come in the reverse order of micro-batches
   int least_per_rank;     // micro-batches
   std::string_view help;  // one sentence
+
+  // Whether it can have so many micro-batches, where each rank has several stages or one.
+  constexpr bool may_have(int micro_batches, int ranks) const {
+    if (shape == StageShape::Laps && micro_batches % ranks != 0) return false;
+    if (pipelines_of(shape) == 2 && (micro_batches % 2 != 0 || ranks % 2 != 0)) return false;
+    return micro_batches >= least_per_rank * ranks;
+  }
 };
 
 inline constexpr auto named_programs = std::to_array<NamedProgram>(
@@ -50,6 +57,9 @@ inline constexpr auto named_programs = std::to_array<NamedProgram>(
      {"dualpipe_v", StageShape::V, true, true, false, 2,
       "Stages lie as in zb_v, and a forward pass of one is followed by a backward pass of the other, or runs beside it "
       "with scope batch (DualPipe's V, DeepSeek-AI 2025)."},
+     {"dualpipe", StageShape::TwoWays, true, true, false, 2,
+      "Two pipelines run against each other, each with all layers and half of the micro-batches, so that each layer is "
+      "on two ranks; passes follow each other as in dualpipe_v (DeepSeek-AI 2025)."},
      {"listed", StageShape::One, false, false, false, 0, "The plan lists the order of each rank itself."}});
 
 constexpr const NamedProgram& entry_of(PipelineSchedule schedule) {

@@ -87,13 +87,20 @@ Slots zb_h2(const Rank& r) {
   return zero_bubble(r, 2);
 }
 
-// Writes the slots of a rank that holds a stage on the way down and one on the way back up. Each call takes the next
-// micro-batch of its kind and stage, if there is one left. Weights' halves are taken in the order of their other
-// halves.
+// The micro-batches that a rank takes through one of its stages.
+struct Passes {
+  int stage, first, last;
+};
+
+// Writes the slots of a rank that holds a stage on the way down and one on the way back up, or two of other passes.
+// Each call takes the next micro-batch of its kind and stage, if there is one left. Weights' halves are taken in the
+// order of their other halves.
 class TwoStages {
  public:
   enum Way { Down, Up };
-  explicit TwoStages(const Rank& r) : stage_{r.rank, 2 * r.ranks - 1 - r.rank}, micro_batches_(r.micro_batches) {}
+  TwoStages(const Passes& down, const Passes& up) : passes_{down, up} {}
+  explicit TwoStages(const Rank& r)
+      : TwoStages({r.rank, 0, r.micro_batches}, {2 * r.ranks - 1 - r.rank, 0, r.micro_batches}) {}
 
   void forward(Way way) { add(next(UnitKind::Forward, way)); }
   void backward(Way way) { add(next(UnitKind::Backward, way)); }
@@ -116,15 +123,16 @@ class TwoStages {
  private:
   std::optional<Unit> next(UnitKind kind, Way way) {
     int& done = (kind == UnitKind::Forward ? forwards_ : backwards_)[way];
-    const Unit unit{kind, stage_[way], done++};
-    return unit.micro_batch < micro_batches_ ? std::optional(unit) : std::nullopt;
+    const Passes& passes = passes_[way];
+    const Unit unit{kind, passes.stage, passes.first + done++};
+    return unit.micro_batch < passes.last ? std::optional(unit) : std::nullopt;
   }
   void add(const std::optional<Unit>& unit) {
     if (unit) slots_.push_back({*unit});
   }
 
-  std::array<int, 2> stage_, forwards_{}, backwards_{};
-  int micro_batches_;
+  std::array<Passes, 2> passes_;
+  std::array<int, 2> forwards_{}, backwards_{};
   std::vector<Unit> queue_;
   std::size_t taken_ = 0;
   Slots slots_;
@@ -154,10 +162,10 @@ Slots zb_v(const Rank& r) {
   return two.slots();
 }
 
-// DualPipe's V (DeepSeek-AI 2025), in the eight phases of the published scheduler.
-Slots dualpipe_v(const Rank& r) {
+// The eight phases of DualPipe's published scheduler (DeepSeek-AI 2025). `r`: the place in a V of two stages a rank,
+// whose micro-batches take each way.
+Slots eight_phases(const Rank& r, TwoStages two) {
   using enum TwoStages::Way;
-  TwoStages two(r);
   for (int i = 0; i < 2 * r.later(); ++i) two.forward(Down);
   for (int i = 0; i <= r.rank; ++i) two.forward(Down), two.forward(Up);
   for (int i = 0; i < r.later(); ++i) two.inputs(Up), two.weights(), two.forward(Up);
@@ -178,6 +186,20 @@ Slots dualpipe_v(const Rank& r) {
   return two.slots();
 }
 
+Slots dualpipe_v(const Rank& r) {
+  return eight_phases(r, TwoStages(r));
+}
+
+// Two pipelines against each other. The ranks of a half lie as those of a V do, and their stages of the other pipeline
+// are where a V comes back up.
+Slots dualpipe(const Rank& r) {
+  const int half = r.micro_batches / 2, place = std::min(r.rank, r.later());
+  const Passes first{r.rank, 0, half}, second{r.ranks + r.later(), half, r.micro_batches};
+  const bool begins_first = r.rank < r.ranks / 2;
+  return eight_phases({place, r.ranks / 2, half, r.laps, r.turns},
+                      begins_first ? TwoStages(first, second) : TwoStages(second, first));
+}
+
 Slots listed(const Rank&) {
   throw InternalError("a program that is listed is in the plan");
 }
@@ -195,17 +217,21 @@ constexpr std::array<RankOrder, named_programs.size()> rank_orders{{{"gpipe", al
                                                                     {"interleaved_zb", zb_h1},
                                                                     {"zb_v", zb_v},
                                                                     {"dualpipe_v", dualpipe_v},
+                                                                    {"dualpipe", dualpipe},
                                                                     {"listed", listed}}};
 static_assert(std::ranges::equal(named_programs, rank_orders, {}, &NamedProgram::name, &RankOrder::name));
 
 void require(const NamedProgram& program, const Rank& r) {
   if (r.ranks < 1 || r.micro_batches < 1) throw InputError("a pipeline needs ranks and micro-batches");
   const bool laps = program.shape == StageShape::Laps;
-  const bool fits = laps ? r.laps >= 1 : r.laps == (program.shape == StageShape::V ? 2 : 1);
+  const bool fits = laps ? r.laps >= 1 : r.laps == (program.shape == StageShape::One ? 1 : 2);
   if (!fits) throw InputError(fmt::format("{}: {} stages a rank, expected another number", program.name, r.laps));
   if (laps && r.laps > 1 && r.micro_batches % r.ranks != 0)
     throw InputError(
         fmt::format("{}: {} micro-batches, expected a multiple of {} ranks", program.name, r.micro_batches, r.ranks));
+  if (pipelines_of(program.shape) == 2 && (r.ranks % 2 != 0 || r.micro_batches % 2 != 0))
+    throw InputError(fmt::format("{}: {} ranks and {} micro-batches, expected even numbers", program.name, r.ranks,
+                                 r.micro_batches));
   if (const int least = program.least_per_rank * r.ranks; !laps && r.micro_batches < least)
     throw InputError(fmt::format("{}: {} micro-batches, expected at least {}", program.name, r.micro_batches, least));
 }
@@ -215,7 +241,7 @@ void require(const NamedProgram& program, const Rank& r) {
 Program make_program(PipelineSchedule schedule, int ranks, int micro_batches, int laps, Turns turns) {
   const NamedProgram& named = entry_of(schedule);
   require(named, {0, ranks, micro_batches, laps});
-  Program program{micro_batches, stages_of(named.shape, ranks, laps), {}};
+  Program program{micro_batches, stages_of(named.shape, ranks, laps), {}, pipelines_of(named.shape)};
   const auto order = rank_orders[static_cast<std::size_t>(schedule)].order;
   for (int rank = 0; rank < ranks; ++rank) program.ranks.push_back(order({rank, ranks, micro_batches, laps, turns}));
   return program;

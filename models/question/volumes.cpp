@@ -158,7 +158,7 @@ EndVolumes end_volumes(const Experiment& e) {
 
 EndVolumes end_volumes(const Experiment& e, const StageLayout& layout) {
   EndVolumes ends = end_volumes(e);
-  ends.embedding_twice = ends.embedding_twice && layout.last_stage() != 0;
+  ends.embedding_twice = ends.embedding_twice && !layout.has_begin(layout.ends_at());
   return ends;
 }
 
@@ -167,7 +167,7 @@ std::vector<std::int64_t> dense_elements(const Experiment& e, const StageLayout&
   for (int layer = 0; layer < e.workload.all_layers(); ++layer)
     elements.push_back(layer_volumes(e, layer).dense_parameters);
   const EndVolumes ends = end_volumes(e, layout);
-  const auto last = layout.layers_of(layout.last_stage());
+  const auto last = layout.layers_of(layout.ends_at());
   elements[static_cast<std::size_t>(layout.layers_of(0).front())] += ends.embedding_parameters;
   elements[static_cast<std::size_t>(last.back())] += ends.head_parameters;
   if (ends.embedding_twice) elements[static_cast<std::size_t>(last.front())] += ends.embedding_parameters;

@@ -225,7 +225,8 @@ class Lowering {
     if (own_ != sender) return {{LocalSteps(), std::move(message)}};
     const std::int64_t size = elements(result());
     message.sends.push_back({receiver, scratch(0, size)});
-    return {{stage_sum(scratch(0, size)), std::move(message)}, size};
+    const bool shared = tensor(result()).kind == TensorKind::SharedGradient;
+    return {{shared ? shared_gradients(scratch(0, size)) : stage_sum(scratch(0, size)), std::move(message)}, size};
   }
 
   // The sum of what is read, where chunks of tokens stand one after the other.
@@ -235,12 +236,22 @@ class Lowering {
     for (TensorId id : s_.reads_of(op_)) {
       const bool chunk = tensor(id).chunk >= 0;
       const std::int64_t first = chunk ? next_chunk : 0;
-      const Region part =
-          op_.gradients.size() > 0 ? whole(id).part(op_.gradients.first, op_.gradients.size()) : whole(id);
-      check(first + part.count <= sum.count, "a part larger than the message");
-      all.push_back({LocalKind::Add, part, sum.part(first, part.count)});
+      check(first + elements(id) <= sum.count, "a part larger than the message");
+      all.push_back({LocalKind::Add, whole(id), sum.part(first, elements(id))});
       if (chunk) next_chunk += elements(id);
     }
+    return all;
+  }
+
+  // One range after the other.
+  LocalSteps shared_gradients(const Region& message) const {
+    LocalSteps all;
+    std::int64_t at = 0;
+    for (const auto& [id, range] : exchanged_ranges(s_, op_, rank_)) {
+      all.push_back({LocalKind::Copy, whole(id).part(range.first, range.size()), message.part(at, range.size())});
+      at += range.size();
+    }
+    check(at == message.count, "gradients of another size than their message");
     return all;
   }
 

@@ -98,6 +98,8 @@ inline constexpr Role expert_weights = ExpertWeights | GatheredWeights,
                       expert_gradient = ExpertGradient | GatheredWeightGradient | gradient_of(GatheredWeightGradient);
 inline constexpr Role weights =
     DenseWeights | RouterWeights | ExpertWeights | EmbeddingWeights | HeadWeights | NormWeights;
+inline constexpr Role all_gradients =
+    DenseGradients | ReplicatedGradients | RouterGradient | ExpertGradient;  // of weights
 inline constexpr Role head_weights = HeadWeights | EmbeddingWeights;
 inline constexpr Role squares = GradientSquares | SquaresOfAll;
 }  // namespace roles

@@ -9,13 +9,21 @@
 namespace dovetail {
 namespace {
 
-constexpr Role gradients = TensorKind::DenseGradients | TensorKind::ReplicatedGradients | TensorKind::RouterGradient |
-                           TensorKind::ExpertGradient;
-
 bool scatters_gradients(const Op& op) {
   return op.collective() == Collective::ReduceScatter &&
          (op.kind == OpKind::DenseGradientAllReduce || op.kind == OpKind::ExpertGradientAllReduce ||
           op.kind == OpKind::ReplicatedGradientAllReduce);
+}
+
+bool adds_shared_gradients(const Schedule& s, const Op& op) {
+  return op.kind == OpKind::Residual && s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient;
+}
+
+// Whether another stage has all gradients of this one.
+bool has_twin(const Schedule& s, int rank_class) {
+  return std::ranges::any_of(s.ops, [&](const Op& op) {
+    return s.class_of(op) == rank_class && op.gradients.size() == 0 && adds_shared_gradients(s, op);
+  });
 }
 
 // The ranks of a stage that have the whole sums of such a gradient, if nothing scatters these.
@@ -59,8 +67,7 @@ std::vector<GradientShare> further_copies(const Schedule& s, int rank_class) {
     const TensorId sums = s.writes_of(op).front();
     if (op.kind == OpKind::Projection && s.tensors[s.reads_of(op).front()].kind == TensorKind::LowRanks)
       all.push_back({sums, op.gradients, s.groups.mp});
-    if (op.kind == OpKind::Residual && s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient)
-      all.push_back({sums, op.gradients, 2});
+    if (adds_shared_gradients(s, op)) all.push_back({sums, op.gradients, 2});
   }
   const auto first = [](const GradientShare& share) { return share.elements.first; };
   std::ranges::sort(all, {}, first);
@@ -82,9 +89,10 @@ IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedul
 std::vector<GradientShare> gradient_shares(const Schedule& schedule, int rank_class, int rank) {
   std::vector<GradientShare> shares;
   const std::vector<GradientShare> further = further_copies(schedule, rank_class);
+  const int stages = has_twin(schedule, rank_class) ? 2 : 1;
   IdVector<TensorId, bool> scattered(schedule.tensors.size());
   const auto add = [&](TensorId tensor, RowRange elements, int in_as_many) {
-    const int copies = copies_of(schedule.groups, schedule.tensors[tensor].kind) / in_as_many;
+    const int copies = stages * copies_of(schedule.groups, schedule.tensors[tensor].kind) / in_as_many;
     if (elements.size() <= 0) return;
     const std::vector<GradientShare> parts = split({tensor, elements, copies}, further);
     shares.insert(shares.end(), parts.begin(), parts.end());
@@ -101,10 +109,23 @@ std::vector<GradientShare> gradient_shares(const Schedule& schedule, int rank_cl
   }
   for (const TensorId id : schedule.tensors.ids()) {
     const Tensor& tensor = schedule.tensors[id];
-    if (tensor.rank_class != rank_class || !tensor.persistent || !gradients.covers(tensor)) continue;
+    if (tensor.rank_class != rank_class || !tensor.persistent || !roles::all_gradients.covers(tensor)) continue;
     if (!scattered[id]) add(id, {0, tensor.elements}, 1);
   }
   return shares;
+}
+
+std::vector<GradientRange> exchanged_ranges(const Schedule& schedule, const Op& op, int rank) {
+  std::vector<GradientRange> ranges;
+  const bool of_all = op.gradients.size() == 0;
+  IdVector<TensorId, std::vector<RowRange>> updated;
+  if (of_all) updated = updated_ranges(schedule, schedule.class_of(op), rank);
+  for (const TensorId id : schedule.reads_of(op)) {
+    if (!roles::all_gradients.covers(schedule.tensors[id])) continue;
+    if (!of_all) ranges.push_back({id, op.gradients});
+    for (const RowRange& range : of_all ? updated[id] : std::vector<RowRange>()) ranges.push_back({id, range});
+  }
+  return ranges;
 }
 
 std::vector<RowRange> intersect(const std::vector<RowRange>& ranges, RowRange part) {

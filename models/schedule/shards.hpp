@@ -28,7 +28,7 @@ class Shards {
 };
 
 // Elements of a gradient tensor that a rank updates, as `copies` ranks do: ranks of its stage (of projections to low
-// ranks also its model-parallel ones) and, of an embedding that two stages have, those of the other one.
+// ranks also its model-parallel ones) and, of weights that two stages have, those of the other one.
 struct GradientShare {
   TensorId tensor;
   RowRange elements;
@@ -39,6 +39,14 @@ std::vector<GradientShare> gradient_shares(const Schedule& schedule, int rank_cl
 // The elements of each gradient tensor of a rank class that one of its ranks updates, in ascending order: all of it,
 // unless reductions of the schedule scatter it. Empty for other tensors.
 IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedule, int rank_class, int rank);
+
+// The gradients that a rank exchanges, of weights that two stages have, in an op that sends or adds them: one range
+// after the other.
+struct GradientRange {
+  TensorId tensor;
+  RowRange elements;
+};
+std::vector<GradientRange> exchanged_ranges(const Schedule& schedule, const Op& op, int rank);
 
 // The part of `ranges` (ascending) inside `part`.
 std::vector<RowRange> intersect(const std::vector<RowRange>& ranges, RowRange part);

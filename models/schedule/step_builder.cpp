@@ -22,6 +22,7 @@
 #include "models/schedule/builder/mtp_part.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/part_by_part.hpp"
+#include "models/schedule/builder/shared_gradients.hpp"
 #include "models/schedule/builder/stage_part.hpp"
 #include "models/schedule/builder/unit_replay.hpp"
 
@@ -203,13 +204,11 @@ class Step {
 
   // After all units.
   void finish() {
-    if (c_.training() && c_.ends().embedding_twice) {
-      exchange_embedding_gradients(c_);
-      for (int stage : {0, c_.layout().last_stage()}) {
+    if (c_.training())
+      for (const int stage : exchange_shared_gradients(c_)) {
         c_.enter(stage, 0);
         gradients_[static_cast<std::size_t>(stage)].settle();
       }
-    }
     if (c_.clips()) clip();
     replay_.keep_loose();
   }
@@ -267,13 +266,13 @@ class Step {
     const LayerRun run = c_.layout().run(here);
     GatherPart* const gathers = gathers_.empty() ? nullptr : &gathers_[static_cast<std::size_t>(c_.stage())];
     if (gathers != nullptr) gathers->gather(c_.layers_of_stage().front(), Phase::Forward);
-    TensorId x = here == 0 ? input() : received(Phase::Forward, here - 1, run.first);
+    TensorId x = c_.layout().is_first(here) ? input() : received(Phase::Forward, here - 1, run.first);
     const auto through = [&](int layer, TensorId input) {
       if (gathers != nullptr) gathers->gather_ahead(layer);
       return layer_forward(c_, layer, input, saved(layer));
     };
     for (int layer = run.first; layer < std::min(run.last, c_.main_layers()); ++layer) x = through(layer, x);
-    if (here != last_virtual_stage())
+    if (!c_.layout().is_last(here))
       send_on(here + 1, Phase::Forward, run.last, {x});
     else if (c_.has_head())
       head_forward(c_, x, ends());
@@ -286,7 +285,7 @@ class Step {
 
   void add_backward(int here) {
     const LayerRun run = c_.layout().run(here);
-    const bool last = here == last_virtual_stage();
+    const bool first = c_.layout().is_first(here), last = c_.layout().is_last(here);
     Gradient gradient;
     if (!last && is_here(here + 1))
       gradient = std::move(handed_on());
@@ -298,9 +297,9 @@ class Step {
     }
     for (int layer = std::min(run.last, c_.main_layers()) - 1; layer >= run.first; --layer)
       gradient = backward(c_, layer, gradient, std::move(saved(layer)), gradients());
-    if (here > 0 && is_here(here - 1))
+    if (!first && is_here(here - 1))
       handed_on() = std::move(gradient);
-    else if (here > 0)
+    else if (!first)
       send_on(here - 1, Phase::Backward, run.first, all_parts(c_, gradient));
     else if (c_.has_embedding())
       embedding_backward(c_, gradient.front().front(), ends());
@@ -331,7 +330,6 @@ class Step {
   }
 
   int lap_of(int virtual_stage) const { return virtual_stage / c_.stages(); }  // its place among those of its stage
-  int last_virtual_stage() const { return c_.layout().virtual_stages() - 1; }
   bool is_here(int virtual_stage) const { return c_.layout().stage_of_virtual(virtual_stage) == c_.stage(); }
   // Rows stay as they are where the next virtual stage is on this one.
   void send_on(int virtual_stage, Phase phase, int layer, const TensorIds& parts) {

@@ -194,8 +194,9 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::GatheredMtpInput, "gathered_mtp_input", "(L, 2M)", "`mtp_input` of all model-parallel ranks"},
     {TensorKind::MtpColumns, "mtp_columns", "(L, M / mp)",
      "multi-token prediction: this rank's columns of the projection"},
-    {TensorKind::SharedGradient, "shared_gradient", "(V, M)",
-     "the gradient of the embedding that another stage has, on the stage where it arrives"},
+    {TensorKind::SharedGradient, "shared_gradient", "(V, M) or (n)",
+     "the gradients of weights that another stage has too, on the stage where they arrive: of the embedding, or with "
+     "two pipelines all that the rank updates, one after the other"},
     {TensorKind::RowTokens, "row_tokens", "(ep, dE, c)",
      "all-to-all node_deduplicated: which token of its rank each row is that arrives", true},
     {TensorKind::LowRanks, "low_ranks", "(T, R)",

@@ -40,13 +40,15 @@ std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Ex
   for (const auto& [name, schedule] : pipeline_schedule_names) {
     const NamedProgram& program = entry_of(schedule);
     if ((!program.halves && program.shape == StageShape::One) || (program.halves && !training) ||
-        !choices.may_pipe(schedule) || layout.micro_batches < program.least_per_rank * pp)
+        !choices.may_pipe(schedule) || !program.may_have(layout.micro_batches, pp))
       continue;
-    const bool in_groups = program.shape != StageShape::Laps || layout.micro_batches % pp == 0;
-    for (const int laps : laps_of(program.shape, in_groups ? most : 0)) {
+    for (const int laps : laps_of(program.shape, most)) {
       one.virtual_stages = laps;
       one.pipeline_schedule = schedule;
       ways.push_back(one);
+      if (pipelines_of(program.shape) == 1) continue;
+      ways.back().grad_sync = GradSync::After;  // the only ones that go with it
+      ways.back().parameter_gather = ParameterGather::AfterUpdate;
     }
   }
   return ways;

@@ -32,10 +32,10 @@ class LapsOfLayout {
         layout_(e.workload.layers, e.parallelism, way.laps, 0, way.shape),
         stages_(e.parallelism.pp),
         laps_(way.laps),
-        v_(way.shape == StageShape::V),
+        back_(way.shape == StageShape::V || way.shape == StageShape::TwoWays),
         halves_(way.halves),
         paired_(way.turns == Turns::Paired),
-        micro_batches_(micro_batches),
+        micro_batches_(micro_batches / pipelines_of(way.shape)),
         costs_(with_both_ends(costs, e, layout_)),
         computed_(computed),
         floor_(floor),
@@ -44,9 +44,10 @@ class LapsOfLayout {
       VirtualStage& chunk = chunks_.emplace_back();
       for (int layer = layout_.run(v).first; layer < layout_.run(v).last; ++layer)
         ++(e.model.is_moe(layer) ? chunk.moe : chunk.dense);
+      chunk.first = layout_.is_first(v);
+      chunk.last = layout_.is_last(v);
+      if (chunk.last) chunk.predictions = e.workload.mtp_layers;
     }
-    chunks_.front().first = chunks_.back().last = true;
-    chunks_.back().predictions = e.workload.mtp_layers;
   }
 
   // The least of all ways that may fit; `time` is no_time where none does.
@@ -63,7 +64,7 @@ class LapsOfLayout {
 
  private:
   const VirtualStage& chunk(int stage, int lap) const {
-    const int place = v_ && lap == 1 ? 2 * stages_ - 1 - stage : lap * stages_ + stage;
+    const int place = back_ && lap == 1 ? 2 * stages_ - 1 - stage : lap * stages_ + stage;
     return chunks_[static_cast<std::size_t>(place)];
   }
 
@@ -101,6 +102,7 @@ class LapsOfLayout {
       copied = std::max(copied, micro_batches_ * copies);
       const Seconds time = before + micro_batches_ * (layers + more);
       if (time > floor.time) floor = {time, micro_batches_ * layers, micro_batches_ * more, before};
+      if (layout_.pipelines() == 2) continue;  // the other pipeline may begin here
       // The gradients of weights of earlier stages may fill the wait for this one.
       before += halves_ ? hop_ : passes(chunk(s, 0)) + again(chunk(s, 0), way) + hops * hop_;
     }
@@ -112,8 +114,9 @@ class LapsOfLayout {
   std::vector<int> under_way(int stage) const {
     std::vector<int> units(static_cast<std::size_t>(laps_));
     if (e_.workload.phases != Phases::Training) return units;
-    if (v_) {
+    if (back_) {
       units.front() = 1;
+      units.back() = layout_.pipelines() - 1;
       return units;
     }
     const int later = stages_ - 1 - stage, all = micro_batches_ * laps_;
@@ -125,7 +128,11 @@ class LapsOfLayout {
 
   // By the layer that the first backward pass on the stage reaches first.
   Bytes made_again(int stage, std::size_t way) const {
-    const VirtualStage& c = chunk(stage, laps_ - 1);
+    if (layout_.pipelines() == 2)  // either of them
+      return std::min(made_again(chunk(stage, 0), way), made_again(chunk(stage, 1), way));
+    return made_again(chunk(stage, laps_ - 1), way);
+  }
+  Bytes made_again(const VirtualStage& c, std::size_t way) const {
     if (c.moe == 0) return c.dense > 0 ? floor_->dense.made_again[way] : Bytes(0);
     return c.dense == 0 ? floor_->moe.made_again[way]
                         : std::min(floor_->dense.made_again[way], floor_->moe.made_again[way]);
@@ -143,9 +150,8 @@ class LapsOfLayout {
         held +=
             units[static_cast<std::size_t>(lap)] * (c.dense * floor_->dense.held[way] + c.moe * floor_->moe.held[way]);
       }
-      const bool last = s == layout_.last_stage();
       if (e_.workload.phases == Phases::Training)
-        held += std::max(made_again(s, way), last ? floor_->head_rows : Bytes(0));
+        held += std::max(made_again(s, way), layout_.has_end(s) ? floor_->head_rows : Bytes(0));
       if (held > limit) return false;
     }
     return true;
@@ -154,9 +160,9 @@ class LapsOfLayout {
   const Experiment& e_;
   const StageLayout layout_;
   const int stages_, laps_;
-  const bool v_, halves_;  // stages lie down and back up; gradients of weights come later
-  const bool paired_;      // passes of two micro-batches lie beside each other
-  const int micro_batches_;
+  const bool back_, halves_;  // stages lie down and back up; gradients of weights come later
+  const bool paired_;         // passes of two micro-batches lie beside each other
+  const int micro_batches_;   // of a pipeline
   const StageCosts costs_;
   const LeastCompute& computed_;
   const StageFloor* const floor_;  // null: only what is computed at the best rates is known
@@ -164,10 +170,15 @@ class LapsOfLayout {
   std::vector<VirtualStage> chunks_;
 };
 
+// How often a micro-batch passes the stages of a given layout of them.
+int laps_given(const Plan& plan) {
+  return plan.virtual_stages / pipelines_of(plan.pipeline().shape);
+}
+
 // The most laps that any plan on the layout has.
 int most_laps_of(const Experiment& e, int micro_batches, const Plan& plan) {
   const int pp = e.parallelism.pp;
-  if (!e.parallelism.pipeline_layout.empty()) return plan.virtual_stages;
+  if (!e.parallelism.pipeline_layout.empty()) return laps_given(plan);
   return pp == 1 || micro_batches % pp != 0 ? 1 : e.workload.layers / pp;
 }
 
@@ -215,11 +226,13 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
   const LeastCompute& computed = computed_.of(e, plan);
   const Seconds hop = costs_.hop(e, plan);
   const StageFloor* const floor = stages_.of(micro_batch, detail);
-  const int least_laps = e.parallelism.pipeline_layout.empty() ? 1 : plan.virtual_stages;
+  const int pp = e.parallelism.pp, layers = e.workload.layers;
+  const bool given = !e.parallelism.pipeline_layout.empty();
+  const int least_laps = given ? laps_given(plan) : 1;
   LayoutFloor best{no_time, {}, {}, {}};
   const bool overlaps = may_overlap(e, plan);
   const auto look = [&](StageShape shape, int laps, bool halves) {
-    if (e.parallelism.pp > 1 && !may_be(shape, halves, plan)) return;
+    if (pp > 1 && !may_be(shape, halves, plan)) return;
     for (const Turns turns : {Turns::Apart, Turns::Paired}) {
       if (turns == Turns::Paired && !overlaps) continue;
       const LapsOfLayout way(e, {shape, laps, halves, turns}, layout.micro_batches, costs, computed, floor, hop);
@@ -227,15 +240,16 @@ LayoutFloor LayoutFloors::of(const ParallelLayout& layout, const Plan& plan, Flo
       if (least.time < best.time) best = least;
     }
   };
-  const bool halves_too = e.parallelism.pp > 1 && e.workload.phases == Phases::Training;
+  const bool even = pp % 2 == 0 && layout.micro_batches % 2 == 0;
+  const bool halves_too = pp > 1 && e.workload.phases == Phases::Training;
   for (const bool halves : {false, true}) {
     if (halves && !halves_too) break;
     if (least_laps == 1) look(StageShape::One, 1, halves);
     for (int laps = std::max(2, least_laps); laps <= most_laps_of(e, layout.micro_batches, plan); ++laps)
       look(StageShape::Laps, laps, halves);
-    const bool two =
-        e.parallelism.pipeline_layout.empty() ? 2 * e.parallelism.pp <= e.workload.layers : least_laps == 2;
-    if (two) look(StageShape::V, 2, halves);
+    if (given ? least_laps == 2 : 2 * pp <= layers) look(StageShape::V, 2, halves);
+    // Each of two pipelines has all stages of a given layout.
+    if (even && (given ? least_laps == 1 : pp <= layers)) look(StageShape::TwoWays, 2, halves);
   }
   return best;
 }

@@ -52,6 +52,7 @@ Plan LayoutPlans::as_run(const Plan& plan, const Experiment& e) const {
 }
 
 bool LayoutPlans::holds(const Plan& plan, const Experiment& e) const {
+  if (to_be_sliced_ && pipelines_of(plan.pipeline().shape) == 2) return false;  // it has no slices
   if (question_.as_run && question_.as_run(e, plan) != plan) return false;
   if (!question_.hold) return true;
   Plan held = plan;
@@ -89,11 +90,16 @@ std::optional<LaidOutPlan> LayoutPlans::estimated(const Experiment& e, const Par
 std::optional<LaidOutPlan> LayoutPlans::best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                                    const PlannerChoice& choices) {
   std::vector<LaidOutPlan> ways;
+  std::optional<LaidOutPlan> with_twice;  // the weights, which alone do not fit
   for (const Plan& way : held(piped(plan, layout, e, choices), e)) {
     if (refusal_of([&] { choices.require(way, e); })) continue;
     if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {
-      if (found->estimate.persistent > question_.limit) return found;
-      ways.push_back(*std::move(found));
+      if (found->estimate.persistent <= question_.limit)
+        ways.push_back(*std::move(found));
+      else if (pipelines_of(way.pipeline().shape) == 1)
+        return found;
+      else
+        with_twice = std::move(found);
     }
   }
   std::ranges::stable_sort(ways, faster_by_estimate);
@@ -106,7 +112,7 @@ std::optional<LaidOutPlan> LayoutPlans::best_piped(const Experiment& e, const Pa
     if (found->estimate.peak <= question_.limit && (!best || faster_by_estimate(*found, *best)))
       best = std::move(found);
   }
-  return best ? best : least;
+  return best ? best : least ? least : with_twice;
 }
 
 // The plan with less and less memory, and more and more recomputed.

@@ -220,7 +220,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
     : layer_(one_moe_layer(one_micro_batch(experiment, plan.micro_batches))),
       least_(of_least_costs(layer_)),
       times_(layer_times(experiment, plan)),
-      parts_(plan.micro_batches),
+      parts_(static_cast<double>(plan.micro_batches) / times_.layout.pipelines()),
       stages_(experiment.parallelism.pp),
       training_(experiment.workload.phases == Phases::Training),
       halves_(training_ && plan.pipeline().halves) {
@@ -229,8 +229,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
     const auto here = static_cast<double>(
         std::ranges::count_if(times_.layout.layers_of(stage), [this](int layer) { return times_.is_moe(layer); }));
     of_stage_ = std::max(of_stage_, here);
-    moe_ += here;
   }
+  moe_ = static_cast<double>(std::ranges::count(times_.moe, true));
   const auto dense = [&](const PhaseTimes& pass, const FfnTimes& ffn) {
     return (layers - moe_) * (pass.mp_before + pass.attention + pass.mp_after + ffn.total());
   };

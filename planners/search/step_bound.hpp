@@ -82,7 +82,8 @@ class StepBound {
   Experiment layer_;  // one MoE layer on each stage
   Experiment least_;  // the same, with costs that no chunk undercuts
   LayerTimes times_;
-  double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
+  // MoE layers, micro-batches of a pipeline, MoE layers of the fullest stage.
+  double moe_ = 0, parts_ = 1, of_stage_ = 0;
   int stages_ = 1;
   Seconds dense_forward_, dense_backward_;   // of all dense layers
   Seconds first_gather_;                     // of the backward pass, for the last layer's shared experts

@@ -126,7 +126,8 @@ void add(const PartCosts& further, PartCosts& part) {
 }
 
 StageCosts with_both_ends(StageCosts costs, const Experiment& e, const StageLayout& layout) {
-  if (layout.stages() > 1 && layout.last_stage() == 0 && end_volumes(e).embedding_twice) costs.first.persistent = {};
+  if (layout.stages() > 1 && layout.has_begin(layout.ends_at()) && end_volumes(e).embedding_twice)
+    costs.first.persistent = {};
   return costs;
 }
 

@@ -72,14 +72,15 @@ class Chunks {
         add(e.model.is_moe(layer) ? costs.moe : costs.dense, chunk);
       chunk.begin_forward = costs.pass_forward;
       chunk.begin_backward = costs.pass_backward;
+      if (layout_.is_first(v)) add(costs.first, chunk);
+      if (layout_.is_last(v)) add(costs.last, chunk);
     }
-    add(costs.first, chunks_.front());
-    add(costs.last, chunks_.back());
   }
 
   int stages() const { return layout_.stages(); }
   int laps() const { return layout_.virtual_stages() / stages(); }
   int virtual_stages() const { return layout_.virtual_stages(); }
+  int pipelines() const { return layout_.pipelines(); }
   int stage_of(int virtual_stage) const { return layout_.stage_of_virtual(virtual_stage); }
   const Chunk& of(int virtual_stage) const { return chunks_[static_cast<std::size_t>(virtual_stage)]; }
   // All of a stage's.
@@ -191,21 +192,21 @@ Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training
 // The slowest of the stages of a lap, lap by lap, and what the pipeline takes to be filled and drained. Gradients of
 // weights that come later may fill every wait, so that the busiest rank alone counts.
 Seconds all_passes(const Chunks& chunks, const Plan& plan, Seconds hop) {
-  const int stages = chunks.stages(), laps = chunks.laps();
+  const int stages = chunks.stages(), laps = chunks.laps(), micro_batches = plan.micro_batches / chunks.pipelines();
   Seconds passes, busiest;
   for (int s = 0; s < stages; ++s) {
     const Seconds of_stage = chunks.of_stage(s).both(plan.turns());
     passes += of_stage;
     busiest = std::max(busiest, of_stage);
   }
-  if (plan.pipeline().halves) return plan.micro_batches * busiest;
+  if (plan.pipeline().halves) return micro_batches * busiest;
   Seconds slowest;
   for (int lap = 0; lap < laps; ++lap) {
     Seconds of_lap;
     for (int s = 0; s < stages; ++s) of_lap = std::max(of_lap, chunks.of(lap * stages + s).both(plan.turns()));
     slowest += of_lap;
   }
-  return plan.micro_batches * slowest + std::max(Seconds(0), passes - slowest) / laps + 2.0 * (stages * laps - 1) * hop;
+  return micro_batches * slowest + std::max(Seconds(0), passes - slowest) / laps + 2.0 * (stages * laps - 1) * hop;
 }
 
 }  // namespace

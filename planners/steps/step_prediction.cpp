@@ -32,15 +32,19 @@ Lengths lengths_of(int stages, const Plan& plan) {
 // Times the shortest window.
 constexpr std::array lengths_of_windows{1, 2, 4};
 
-// Whether a short step that repeats itself tells of the whole one. An order by costs, and one that is listed, is
-// made for a whole step.
-bool may_repeat(const Plan& plan) {
+// Whether a short step tells of the whole one. An order by costs, and one that is listed, is made for a whole step.
+bool may_be_short(const Plan& plan) {
   return !plan.is_ordered_by_costs() && !plan.lists_program();
+}
+
+// Whether one that repeats itself does. Two pipelines have a first and a last micro-batch each.
+bool may_repeat(const Plan& plan) {
+  return may_be_short(plan) && pipelines_of(plan.pipeline().shape) == 1;
 }
 
 // Whether two short steps that have not settled do. Copies to the host may fall behind by more and more.
 bool may_be_shortened(const Plan& plan) {
-  return may_repeat(plan) && !offloads_input(plan.restore) && !offloads_hidden(plan.restore);
+  return may_be_short(plan) && !offloads_input(plan.restore) && !offloads_hidden(plan.restore);
 }
 
 // The work of each stream, and after them of the host of each class.

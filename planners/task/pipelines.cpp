@@ -47,6 +47,7 @@ std::vector<Pipeline> ways_of_parts(const PlanningTask& task, int parts) {
 
 std::vector<int> laps_of(StageShape shape, int most) {
   if (shape == StageShape::One) return {1};
+  if (shape == StageShape::TwoWays) return {2};  // of different pipelines, so that each has all layers
   if (shape == StageShape::V) most = std::min(most, 2);
   std::vector<int> laps;
   for (int several = 2; several <= most; ++several) laps.push_back(several);

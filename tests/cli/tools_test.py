@@ -117,7 +117,7 @@ class WholeQuestions(unittest.TestCase):
 
 class LossCurves(unittest.TestCase):
     SCRIPT = ROOT / "bench/training/loss_curves.py"
-    WITH_MICRO_BATCHES = {"dualpipe_v", "megatron_ep_overlap", "zb_h1", "zb_v"}  # which a test of their own trains
+    WITH_MICRO_BATCHES = {"dualpipe", "dualpipe_v", "megatron_ep_overlap", "zb_h1", "zb_v"}  # which a test of their own trains
     SYSTEMS = sorted({path.stem for path in (ROOT / "data/systems").glob("*.json")} - WITH_MICRO_BATCHES)
 
     def test_every_system_trains_and_is_drawn(self):

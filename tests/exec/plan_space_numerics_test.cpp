@@ -56,7 +56,7 @@ TEST_CASE("200 random plans compute what the reference does") {
 TEST_CASE("Programs that are listed in any order compute what the reference does") {
   const int wanted = cases(60);
   Random random(43);
-  int listed = 0, laps = 0, there_and_back = 0, halves = 0, pairs = 0;
+  int listed = 0, laps = 0, there_and_back = 0, two_ways = 0, halves = 0, pairs = 0;
   for (std::uint64_t i = 0; listed < wanted; ++i) {
     const Experiment e = random_executable(random);
     Plan plan = random_legal_plan(random, e);
@@ -67,11 +67,13 @@ TEST_CASE("Programs that are listed in any order compute what the reference does
     ++listed;
     laps += plan.pipeline().shape == StageShape::Laps ? 1 : 0;
     there_and_back += plan.pipeline().shape == StageShape::V ? 1 : 0;
+    two_ways += plan.pipeline().shape == StageShape::TwoWays ? 1 : 0;
     halves += plan.pipeline().halves ? 1 : 0;
     pairs += plan.scope == Scope::Batch ? 1 : 0;
   }
-  CAPTURE(laps, there_and_back, halves, pairs);
+  CAPTURE(laps, there_and_back, two_ways, halves, pairs);
   CHECK(std::min({laps, there_and_back, halves, pairs}) >= wanted / 20);
+  CHECK(two_ways >= wanted / 60);
 }
 
 TEST_CASE("100 random plans compute what the reference does with sub-modules of a program's own") {

@@ -108,6 +108,7 @@ TEST_CASE("planners search the knobs that the table says, with every built value
                                        "pipeline_schedule zb_v",        // need virtual stages, which are kept
                                        "pipeline_schedule interleaved_zb",
                                        "pipeline_schedule dualpipe_v",
+                                       "pipeline_schedule dualpipe",
                                        "pipeline_schedule listed"};  // which only a user can list
   for (const Knob& knob : knobs()) {
     INFO(knob.name);

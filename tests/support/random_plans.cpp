@@ -21,31 +21,13 @@
 #include "models/price/plan_costs.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
+#include "tests/support/draw.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/other_models.hpp"
+#include "tests/support/random_program.hpp"
 
 namespace dovetail::test {
 namespace {
-
-class Draw {
- public:
-  explicit Draw(Random& random) : random_(random) {}
-
-  std::size_t below(std::size_t count) { return static_cast<std::size_t>(between(0, static_cast<int>(count) - 1)); }
-  int between(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
-  bool chance(int percent) { return between(1, 100) <= percent; }
-  template <class T>
-  T one_of(std::initializer_list<T> values) {
-    return values.begin()[between(0, static_cast<int>(values.size()) - 1)];
-  }
-  template <class Table, class Enum>
-  void knob(const Table& names, Enum& knob) {
-    if (chance(30)) knob = names[below(names.size())].second;
-  }
-
- private:
-  Random& random_;
-};
 
 // Random cuts of each stage's dense gradients; slices that come before their gradients are refused by validate().
 std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e, const Plan& plan) {
@@ -255,6 +237,29 @@ void weigh_bytes(Random& random, Experiment& e) {
 
 namespace {
 
+// Two pipelines take the place of a V later; see with_two_pipelines().
+void draw_schedule(Draw& draw, const Experiment& e, Plan& p) {
+  if (can_interleave(e) && draw.chance(60)) {
+    p.pipeline_schedule =
+        draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("zb_v"), pipeline_schedule("dualpipe_v")});
+  } else if (draw.chance(30)) {
+    std::vector<PipelineSchedule> schedules;
+    for (const auto& [name, schedule] : pipeline_schedule_names)
+      if (pipelines_of(entry_of(schedule).shape) == 1) schedules.push_back(schedule);
+    p.pipeline_schedule = schedules[draw.below(schedules.size())];
+  }
+}
+
+// The plan with dualpipe in place of dualpipe_v, and with the only values that go with that.
+Plan with_two_pipelines(Plan plan) {
+  if (plan.pipeline_schedule != pipeline_schedule("dualpipe_v")) return plan;
+  plan.pipeline_schedule = pipeline_schedule("dualpipe");
+  plan.grad_sync = GradSync::After;
+  plan.gradient_slices.clear();
+  plan.parameter_gather = ParameterGather::AfterUpdate;
+  return plan;
+}
+
 // Values for which any number would hardly ever be legal; the others are drawn by their type.
 bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan& p) {
   if (knob == "forward_degree") {
@@ -290,9 +295,8 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
   } else if (knob == "micro_batches") {
     if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
     p.micro_batches *= std::max(1, e.parallelism.pp * p.pipeline().least_per_rank);
-  } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(60)) {
-    p.pipeline_schedule =
-        draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("zb_v"), pipeline_schedule("dualpipe_v")});
+  } else if (knob == "pipeline_schedule") {
+    draw_schedule(draw, e, p);
   } else if (knob == "pad_messages") {  // it has no say over others
     if (e.workload.message_sizes == MessageSizes::Routed) p.pad_messages = draw.chance(20);
   } else if (knob == "zero") {
@@ -347,79 +351,12 @@ void make_pairs(Draw& draw, const Experiment& e, Plan& p) {
   p.host_sync = false;
   if (!p.pipeline().pairs) p.pipeline_schedule = pipeline_schedule("1f1b");
   if (can_interleave(e) && draw.chance(60))
-    p.pipeline_schedule = draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("dualpipe_v")});
+    p.pipeline_schedule =
+        draw.one_of({pipeline_schedule("interleaved"), pipeline_schedule("dualpipe_v"), pipeline_schedule("dualpipe")});
   const NamedProgram& program = p.pipeline();
   p.virtual_stages = program.shape == StageShape::One ? 1 : 2;
   p.micro_batches = draw.between(1, 2) * std::max(2, e.parallelism.pp * std::max(1, program.least_per_rank));
 }
-
-// Any order in which ranks can run, drawn unit by unit from those that need wait for no other.
-class RandomProgram {
- public:
-  RandomProgram(Draw& draw, const Plan& plan, int ranks)
-      : draw_(draw),
-        rank_of_(stages_of(plan.pipeline().shape, ranks, plan.virtual_stages)),
-        halves_(draw.chance(50) ? 50 : 0),
-        pairs_(plan.scope == Scope::Batch || draw.chance(30)),
-        ranks_(static_cast<std::size_t>(ranks)) {
-    for (int i = 0; i < plan.micro_batches; ++i) ready_.push_back({UnitKind::Forward, 0, i});
-  }
-
-  ListedProgram drawn() {
-    while (!ready_.empty()) {
-      const Unit unit = take(draw_.below(ready_.size()));
-      Slot slot{unit};
-      const auto other = std::ranges::find_if(ready_, [&](const Unit& o) { return may_be_beside(unit, o); });
-      if (pairs_ && other != ready_.end() && draw_.chance(70))
-        slot.beside = take(static_cast<std::size_t>(other - ready_.begin()));
-      ranks_[rank_of(unit)].push_back(slot);
-      release(unit);
-      if (slot.beside) release(*slot.beside);
-    }
-    return ListedProgram(std::move(ranks_));
-  }
-
- private:
-  std::size_t rank_of(const Unit& unit) const {
-    return static_cast<std::size_t>(rank_of_[static_cast<std::size_t>(unit.stage)]);
-  }
-  bool may_be_beside(const Unit& unit, const Unit& other) const {
-    const auto passes_back = [](const Unit& u) {
-      return u.kind == UnitKind::Backward || u.kind == UnitKind::InputGradient;
-    };
-    return rank_of(unit) == rank_of(other) && ((unit.kind == UnitKind::Forward && passes_back(other)) ||
-                                               (other.kind == UnitKind::Forward && passes_back(unit)));
-  }
-  Unit take(std::size_t at) {
-    const Unit unit = ready_[at];
-    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(at));
-    return unit;
-  }
-  void release(const Unit& unit) {
-    const int last = static_cast<int>(rank_of_.size()) - 1;
-    const UnitKind back = draw_.chance(halves_) ? UnitKind::InputGradient : UnitKind::Backward;
-    switch (unit.kind) {
-      case UnitKind::Forward:
-        return ready_.push_back(unit.stage < last ? Unit{UnitKind::Forward, unit.stage + 1, unit.micro_batch}
-                                                  : Unit{back, unit.stage, unit.micro_batch});
-      case UnitKind::InputGradient:
-        ready_.push_back({UnitKind::WeightGradient, unit.stage, unit.micro_batch});
-        [[fallthrough]];
-      case UnitKind::Backward:
-        if (unit.stage > 0) ready_.push_back({back, unit.stage - 1, unit.micro_batch});
-        return;
-      case UnitKind::WeightGradient:
-        return;
-    }
-  }
-
-  Draw& draw_;
-  std::vector<int> rank_of_;
-  int halves_;  // percent of the backward passes
-  bool pairs_;
-  std::vector<Unit> ready_;
-  std::vector<std::vector<Slot>> ranks_;
-};
 
 }  // namespace
 
@@ -439,8 +376,7 @@ Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> tabl
 }
 
 void list_program(Random& random, const Experiment& e, Plan& plan) {
-  Draw draw(random);
-  plan.program = RandomProgram(draw, plan, e.parallelism.pp).drawn();
+  plan.program = random_program(random, plan, e.parallelism.pp);
   plan.pipeline_schedule = pipeline_schedule("listed");
 }
 
@@ -457,9 +393,11 @@ std::optional<std::string> refusal(const Plan& plan, const Experiment& experimen
 Plan random_legal_plan(Random& random, const Experiment& experiment) {
   for (int attempt = 0; attempt < 20'000; ++attempt)
     if (Plan plan = random_plan(random, experiment); !refusal(plan, experiment)) {
-      plan.one_connection =  // without a draw, so that seeds have the plans that they had before this knob
-          std::hash<std::string>()(describe(experiment, plan)) % 8 == 0;
-      return plan;
+      // Without a draw, so that seeds have the plans that they had before these.
+      const std::size_t number = std::hash<std::string>()(describe(experiment, plan));
+      plan.one_connection = number % 8 == 0;
+      const Plan both_ways = with_two_pipelines(plan);
+      return number % 3 != 0 && !refusal(both_ways, experiment) ? both_ways : plan;
     }
   throw InternalError("no legal plan among 20,000 draws for " + describe(experiment, Plan{}));
 }

@@ -2,16 +2,14 @@
 // Experiments and plans for tests of the whole plan space: drawn at random from a seed, or those of shipped systems.
 #pragma once
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 
 #include "models/plan/knob_table.hpp"
 #include "models/question/experiment.hpp"
+#include "tests/support/draw.hpp"
 
 namespace dovetail::test {
-
-using Random = std::mt19937;
 
 // A few ranks, layers and tokens, with any grouping of the ranks. Valid.
 Experiment random_experiment(Random& random);

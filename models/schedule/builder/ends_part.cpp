@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/schedule/builder/ends_part.hpp"
 
-#include <array>
-
 #include "models/schedule/builder/gather_tokens.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/loss_statistics.hpp"
@@ -132,38 +130,8 @@ TensorId output_backward(StepContext& c, int layer, const SavedHead& saved, Tens
 }
 
 void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
-  if (!c.has_embedding()) saved.tokens_last = add_tokens(c);
+  if (!c.is_here(saved.tokens_first)) saved.tokens_last = add_tokens(c);
   predict_forward(c, c.layers(), output, saved.tokens_last, saved.head);
-}
-
-void exchange_embedding_gradients(StepContext& c) {
-  const std::array stages{0, c.layout().last_stage()};
-  std::array<TensorId, 2> arriving;
-  std::array<OpId, 2> sent;  // before a stage adds to what it sends
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    c.enter(stages[i], 0);
-    arriving[i] =
-        c.arriving_gradients(TensorKind::SharedGradient, c.layers_of_stage().front(), c.ends().embedding_parameters);
-  }
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    c.enter(stages[i], 0);
-    const int layer = c.layers_of_stage().front();
-    Op o = c.op(OpKind::StageSend, Phase::Backward, layer, c.streams().send,
-                c.work(layer).send_gradients(c.ends().embedding_parameters));
-    o.gradients = c.embedding_gradients();
-    sent[i] = c.add(o, {c.dense_gradients()}, {arriving[1 - i]});
-  }
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    c.enter(stages[i], 0);
-    const int layer = c.layers_of_stage().front();
-    c.add(c.op(OpKind::StageReceive, Phase::Backward, layer, c.streams().receive,
-               ExchangeWork{Collective::None, GroupKind::Pp}),
-          {arriving[i]}, {arriving[i]});
-    Op o = c.op(OpKind::Residual, Phase::Backward, layer, c.streams().compute,
-                c.work(layer).add_gradients(c.ends().embedding_parameters));
-    o.gradients = c.embedding_gradients();
-    c.add(o, {arriving[i], c.dense_gradients()}, {c.dense_gradients()}, sent[i]);
-  }
 }
 
 }  // namespace dovetail::builder

@@ -38,7 +38,4 @@ TensorId logits_backward(StepContext& c, int layer, SavedHead saved);
 // From there to the gradient of the layer's output. `past`: what comes to the norm's result on another way, or -1.
 TensorId output_backward(StepContext& c, int layer, const SavedHead& saved, TensorId d_normed, TensorId past);
 
-// Both ways between the two stages that have the embedding: each adds the gradient of the other to its own.
-void exchange_embedding_gradients(StepContext& c);
-
 }  // namespace dovetail::builder

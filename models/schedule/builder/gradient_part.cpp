@@ -6,6 +6,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/schedule/builder/gather_part.hpp"
+#include "models/schedule/builder/shared_gradients.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -96,7 +97,7 @@ void GradientPart::reduce_replicated(GroupKind group, RowRange elements) {
 }
 
 void GradientPart::end_pass() {
-  if (++ended_ < c_.plan().micro_batches * c_.plan().virtual_stages) return;
+  if (++ended_ < passes_of_lap() * std::ssize(passes_)) return;
   c_.enter(c_.stage(), 0);  // what follows belongs to no micro-batch
   const std::span<const int> layers = c_.layers_of_stage();
   if (!experts_in_windows(c_.plan())) std::for_each(layers.rbegin(), layers.rend(), [&](int l) { reduce_experts(l); });
@@ -104,11 +105,7 @@ void GradientPart::end_pass() {
   reduce_low_ranks();
   reduce_replicated();
   check(next_ == slices_.size(), "a gradient slice was not placed");
-  if (!exchanges_embedding()) settle();
-}
-
-bool GradientPart::exchanges_embedding() const {
-  return c_.ends().embedding_twice && c_.holds_embedding();
+  if (!shares_gradients(c_)) settle();
 }
 
 void GradientPart::settle() {
@@ -118,13 +115,9 @@ void GradientPart::settle() {
 // Every rank counts what it updates.
 void GradientPart::add_norm() {
   const int layer = c_.layers_of_stage().front();
-  TensorIds reads{c_.dense_gradients()};
-  for (int l : c_.layers_of_stage())
-    if (c_.volumes(l).moe) reads.push_back(c_.weights(l).expert_gradient);
-  reads.push_back(c_.replicated_gradients());
   c_.add(c_.op(OpKind::GradientNorm, Phase::Update, layer, c_.streams().compute,
                c_.work(layer).gradient_norm(c_.updated_parameters())),
-         reads, std::array{c_.gradient_squares()});
+         c_.all_gradients(), std::array{c_.gradient_squares()});
 }
 
 void GradientPart::finish(std::span<const TensorId> norms) {

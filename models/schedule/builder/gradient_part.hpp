@@ -16,9 +16,8 @@ class GradientPart {
   // beside a layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
   // Once a pass has made its gradients of weights. After the last pass of all: what is left and, unless the stage
-  // exchanges gradients of the embedding with another, what settle() adds.
+  // exchanges gradients with another, what settle() adds.
   void end_pass();
-  bool exchanges_embedding() const;
   // Once the gradients are complete: the update, and with zero 1 the weights that others have updated. If gradients are
   // clipped, only this stage's part of their norm, and finish() does the rest.
   void settle();
@@ -26,7 +25,8 @@ class GradientPart {
   void finish(std::span<const TensorId> norms);
 
  private:
-  bool last_pass() const { return passes_[lap_] == c_.plan().micro_batches; }
+  int passes_of_lap() const { return c_.plan().micro_batches / c_.layout().pipelines(); }
+  bool last_pass() const { return passes_[lap_] == passes_of_lap(); }
   ExchangeWork reduction(int layer, GroupKind group, std::int64_t elements) const;
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);

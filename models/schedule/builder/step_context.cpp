@@ -49,7 +49,6 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       writer_(op_estimate(experiment, plan, std::min(plan.micro_batches, recorded_micro_batches))),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
-      weights_(static_cast<std::size_t>(experiment.workload.all_layers())),
       row_counts_(static_cast<std::size_t>(experiment.workload.all_layers() * plan.micro_batches)),
       ends_(end_volumes(experiment_, layout_)) {
   writer_.set_steps(all_to_all_steps_);
@@ -94,22 +93,23 @@ void StepContext::add_streams(StreamIds& streams) {
   streams.receive = add_stream(StreamKind::Receive);
 }
 
-void StepContext::add_end_weights() {
-  if (has_embedding()) end_weights_.embedding = persistent(TensorKind::EmbeddingWeights, 0, ends_.embedding_parameters);
+void StepContext::add_end_weights(EndWeightIds& ids) {
+  if (has_embedding()) ids.embedding = persistent(TensorKind::EmbeddingWeights, 0, ends_.embedding_parameters);
   if (!has_head()) return;
-  if (!ends_.share_weights()) end_weights_.head = persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
-  end_weights_.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
+  if (!ends_.share_weights()) ids.head = persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
+  ids.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
   if (ends_.embedding_twice)
-    end_weights_.second_embedding = persistent(TensorKind::EmbeddingWeights, main_layers(), ends_.embedding_parameters);
-  if (ends_.share_weights()) end_weights_.head = embedding_weights();
+    ids.second_embedding = persistent(TensorKind::EmbeddingWeights, main_layers(), ends_.embedding_parameters);
+  if (ends_.share_weights()) ids.head = embedding_weights();
 }
 
 void StepContext::add_weights(Stage& stage) {
   const std::span<const int> own = layers_of_stage();
-  add_end_weights();
+  stage.weights.resize(static_cast<std::size_t>(layers()));
+  add_end_weights(stage.end_weights);
   for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
-    LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
+    LayerWeightIds& ids = stage.weights[static_cast<std::size_t>(layer)];
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
     if (v.moe) {
       ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
@@ -125,13 +125,14 @@ void StepContext::add_weights(Stage& stage) {
   for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
     if (!v.moe) continue;
-    LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
+    LayerWeightIds& ids = stage.weights[static_cast<std::size_t>(layer)];
     if (!has_norms()) ids.router_gradient = weight_gradients(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = weight_gradients(TensorKind::ExpertGradient, layer, v.expert_parameters);
   }
   stage.slices = dovetail::gradient_slices(plan_, dense_elements(experiment_, layout_),
                                            size_of(experiment_.workload.gradient_dtype()), layout_);
-  std::erase_if(stage.slices, [this](const GradientSlice& s) { return layout_.stage_of(s.layer) != stage_; });
+  const int of_slices = std::min(stage_, layout_.twin_of(stage_));
+  std::erase_if(stage.slices, [&](const GradientSlice& s) { return layout_.stage_of(s.layer) != of_slices; });
   if (plan_.zero > 0 && ends_.embedding_twice && holds_embedding())
     set_last_apart(stage.slices, ends_.embedding_parameters);
   add_optimizer(stage);
@@ -151,6 +152,15 @@ void StepContext::add_optimizer(Stage& stage) {
   if (!clips()) return;
   stage.gradient_squares = stage.squares_of_all = add(TensorKind::GradientSquares, 1);
   if (experiment_.cluster.gpus() > 1) stage.squares_of_all = add(TensorKind::SquaresOfAll, 1);
+}
+
+TensorIds StepContext::all_gradients() const {
+  TensorIds all{dense_gradients()};
+  for (int layer : layers_of_stage())
+    for (const TensorId id : {weights(layer).router_gradient, weights(layer).expert_gradient})
+      if (id.exists()) all.push_back(id);
+  if (has_norms()) all.push_back(replicated_gradients());
+  return all;
 }
 
 RowRange StepContext::dense_gradients_of(int layer) const {

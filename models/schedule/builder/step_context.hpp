@@ -38,7 +38,8 @@ ChunkRange chunk_of(const Item& item) {
   return {item.rows, item.peers};
 }
 
-// Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
+// Persistent tensors of one layer, on one stage; gradients are -1 in a forward-only step, routers and experts in a
+// dense layer.
 struct LayerWeightIds {
   TensorId dense, router, expert, router_gradient, expert_gradient;
   TensorId norm;  // -1 where the workload leaves norms out
@@ -92,16 +93,16 @@ class StepContext {
   Wire wire(OpKind exchange, Phase phase) const;
   Wire wire(const Op& exchange) const { return wire(exchange.kind, exchange.phase); }
   const StreamIds& streams() const { return here().streams; }
-  const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
-  const EndWeightIds& end_weights() const { return end_weights_; }
+  const LayerWeightIds& weights(int layer) const { return here().weights[static_cast<std::size_t>(layer)]; }
+  const EndWeightIds& end_weights() const { return here().end_weights; }
   const EndVolumes& ends() const { return ends_; }
-  bool has_embedding() const { return ends_.exist() && stage_ == 0; }
+  bool has_embedding() const { return ends_.exist() && layout_.has_begin(stage_); }
   // On this stage, for its input, for multi-token prediction or for a head that shares it.
   TensorId embedding_weights() const {
-    return has_embedding() ? end_weights_.embedding : end_weights_.second_embedding;
+    return has_embedding() ? end_weights().embedding : end_weights().second_embedding;
   }
   bool holds_embedding() const { return has_embedding() || (ends_.embedding_twice && has_head()); }
-  bool has_head() const { return ends_.exist() && stage_ == layout_.last_stage(); }
+  bool has_head() const { return ends_.exist() && layout_.has_end(stage_); }
   bool has_norms() const { return experiment_.workload.whole_layers(); }
   // Whether the backward pass reads the activated rows of experts and feed-forward parts. It computes them again
   // where experts have no gate, whose hidden rows they are, and in steps as the papers count them.
@@ -115,6 +116,7 @@ class StepContext {
   TensorId dense_gradients() const { return here().dense_gradients; }
   TensorId optimizer_state() const { return here().optimizer_state; }
   TensorId replicated_gradients() const { return here().replicated_gradients; }
+  TensorIds all_gradients() const;  // of weights, on this stage
   bool clips() const { return experiment_.workload.clips(); }
   // This stage's part of the norm's square and, where there are several ranks, the whole; -1: nothing is clipped.
   TensorId gradient_squares() const { return here().gradient_squares; }
@@ -185,6 +187,7 @@ class StepContext {
   TensorId row_scores(TensorKind kind, const Op& op, std::int64_t copies = 1);
   TensorId copy_of(TensorId original, Place place, TensorId buffer = {});
   std::int64_t elements_of(TensorId tensor) const { return writer_.tensor(tensor).elements; }
+  bool is_here(TensorId tensor) const { return writer_.tensor(tensor).rank_class == stage_; }  // of the stage entered
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // The elements of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
@@ -203,6 +206,8 @@ class StepContext {
     StreamIds streams;
     TensorId dense_gradients, optimizer_state, replicated_gradients, gradient_squares, squares_of_all;
     std::vector<GradientSlice> slices;
+    std::vector<LayerWeightIds> weights;  // by layer
+    EndWeightIds end_weights;
   };
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
   std::size_t count_place(int layer) const {
@@ -211,7 +216,7 @@ class StepContext {
   void add_streams(StreamIds& streams);
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
   Tensor tensor_like(const Op& op, TensorKind kind, std::int64_t elements) const;
-  void add_end_weights();
+  void add_end_weights(EndWeightIds& ids);
   void add_weights(Stage& stage);
   void add_optimizer(Stage& stage);
 
@@ -225,10 +230,8 @@ class StepContext {
   ScheduleWriter writer_;
   std::vector<CollectiveStep> all_to_all_steps_;
   std::vector<Stage> stages_;
-  std::vector<LayerWeightIds> weights_;  // by layer
   std::vector<RowCountIds> row_counts_;  // by micro-batch and layer
   EndVolumes ends_;
-  EndWeightIds end_weights_;
   DeferredOps deferred_;
   bool delaying_ = false;
   int stage_ = 0, micro_batch_ = 0;

@@ -151,6 +151,7 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
   const std::vector<Case> cases{
       {"micro_batches", [](Plan& p, Experiment&) { p.micro_batches = 3; }},
       {"stages", [](Plan& p, Experiment&) { p.virtual_stages = 2; }},
+      {"two_pipelines", [](Plan& p, Experiment&) { p.pipeline_schedule = pipeline_schedule("dualpipe"); }},
       {"halves",
        [](Plan& p, Experiment&) { p.pipeline_schedule = pipeline_schedule("zb_h1"), p.restore = Restore::S4; }},
       {"pairs", [](Plan& p, Experiment&) { p.pair_order = PairOrder::ExpertsFirst; }},

@@ -72,12 +72,13 @@ TEST_CASE("Every named program is the same once it has been listed and read") {
     CHECK(read.lines() == lines);
     CHECK(read == ListedProgram(program.ranks));
     CHECK(read.program().rank_of == program.rank_of);
+    CHECK(read.program().pipelines == program.pipelines);
     CHECK(read.ranks() == 4);
     CHECK(read.micro_batches() == 8);
     CHECK(read.laps() == laps);
     CHECK(read.entry().shape == named.shape);
     CHECK(read.entry().halves == named.halves);
-    CHECK(read.entry().pairs == (named.name == "dualpipe_v"));
+    CHECK(read.entry().pairs == named.name.starts_with("dualpipe"));
   }
   CHECK(ListedProgram().empty());
   CHECK_FALSE(ListedProgram() == listed({"0F0 0B0"}));
@@ -97,5 +98,9 @@ TEST_CASE("A listed program that cannot run is refused") {
   CHECK_THROWS_WITH(listed({"1F0 1B0", "0F0 0B0"}),
                     "the ranks of the stages are 1 0, expected 0 to 1 in turn, or "
                     "with two stages a rank there and back");
+  // Each stage has one of two micro-batches, but both begin on rank 0.
+  CHECK_THROWS_WITH(listed({"0F0 1F1 1B1 0B0"}),
+                    "the ranks of the stages of two pipelines are 0 0, expected 0 to 0 and back to 0, of two ranks "
+                    "or more");
   CHECK_THROWS_WITH(listed({"0F0 0B0", ""}), Contains("the ranks of the stages are 0"));
 }

@@ -47,7 +47,6 @@ struct Run {
 // A slot begins after its rank's last one and after the units that its units' data come from.
 Run run(const Program& p, const Times& times) {
   Run r;
-  const int stages = static_cast<int>(p.rank_of.size());
   std::map<std::tuple<int, bool, int>, double> finish;
   std::vector<double> begin(p.ranks.size(), -1), free(p.ranks.size());
   std::vector<std::size_t> next(p.ranks.size());
@@ -55,7 +54,7 @@ Run run(const Program& p, const Times& times) {
     if (u.kind == UnitKind::WeightGradient) return 0.0;
     const bool forward = u.kind == UnitKind::Forward;
     const int from = u.stage + (forward ? -1 : 1);
-    if (from < 0 || from == stages) return 0.0;
+    if (forward ? p.is_first(u.stage) : p.is_last(u.stage)) return 0.0;
     const auto at = finish.find({from, forward, u.micro_batch});
     return at == finish.end() ? -1 : at->second;
   };
@@ -183,7 +182,7 @@ TEST_CASE("zb_v: no bubble where all units take as long, and as much memory as 1
   }
 }
 
-TEST_CASE("dualpipe_v: forwards beside backwards; the bubble of DualPipe where its premises hold") {
+TEST_CASE("dualpipe_v: forwards beside backwards, the bubble of DualPipe where its premises hold") {
   // p = 2, m = 4: phase by phase as DeepSeek's scheduler has them; rank 1 begins without a pair.
   CHECK(text(make_program(pipeline_schedule("dualpipe_v"), 2, 4, 2), 0) ==
         "F0 F1 F2 F0' I0' W0' F1' (F3 B1') (F2' B0) B2' (F3' B1) B3' I2 W2 I3 W3 ");
@@ -202,18 +201,47 @@ TEST_CASE("dualpipe_v: forwards beside backwards; the bubble of DualPipe where i
     }
 }
 
+TEST_CASE(
+    "dualpipe: two pipelines of half of the micro-batches each, DualPipe's bubble and PP + 1 live ones everywhere") {
+  // Rank 0 of 4 does with its stages 0 and 7 what rank 0 of 2 does with dualpipe_v, where the second pipeline has
+  // micro-batches 4 to 7; rank 3 does the same with the pipelines exchanged.
+  const Program four = make_program(pipeline_schedule("dualpipe"), 4, 8, 2);
+  CHECK(four.rank_of == std::vector{0, 1, 2, 3, 3, 2, 1, 0});
+  CHECK(text(four, 0) == "F0 F1 F2 F4' I4' W4' F5' (F3 B5') (F6' B0) B6' (F7' B1) B7' I2 W2 I3 W3 ");
+  CHECK(text(four, 3) == "F4' F5' F6' F0 I0 W0 F1 (F7' B1) (F2 B4') B2 (F3 B5') B3 I6' W6' I7' W7' ");
+  CHECK(four.contains({UnitKind::Forward, 3, 3}));
+  CHECK_FALSE(four.contains({UnitKind::Forward, 3, 4}));
+  CHECK(four.contains({UnitKind::Forward, 4, 4}));
+  // The published bubble (PP / 2 - 1)(F&B + B - 3 W) is exact where F = I = W.
+  for (int p : {2, 4, 8, 16})
+    for (int m : {2 * p, 2 * p + 6, 5 * p}) {
+      const Program program = make_program(pipeline_schedule("dualpipe"), p, m, 2);
+      CHECK_NOTHROW(validate(program));
+      const Times times{1, 1, 1, 2.4};
+      double work = 0;
+      for (const Slot& slot : program.ranks[static_cast<std::size_t>(p / 2)])
+        work += slot.beside ? times.pair : times.of(slot.unit.kind);
+      CHECK(run(program, times).makespan - work == Approx((p / 2 - 1) * (times.pair + 2 - 3)).margin(1e-9));
+      for (const int live : most_live(program)) CHECK(live == p + 1);
+    }
+  CHECK_THROWS_WITH(make_program(pipeline_schedule("dualpipe"), 4, 9, 2), Contains("expected even numbers"));
+  CHECK_THROWS_WITH(make_program(pipeline_schedule("dualpipe"), 3, 8, 2), Contains("expected even numbers"));
+  CHECK_THROWS_WITH(make_program(pipeline_schedule("dualpipe"), 4, 6, 2), Contains("expected at least 8"));
+}
+
 TEST_CASE("Every program has each unit once, and none waits for ever") {
   for (const auto& [name, schedule] : pipeline_schedule_names) {
     if (name == "listed") continue;
     const StageShape shape = entry_of(schedule).shape;
-    const int laps = shape == StageShape::Laps ? 3 : shape == StageShape::V ? 2 : 1;
+    const int laps = shape == StageShape::Laps ? 3 : shape == StageShape::One ? 1 : 2;
     INFO(name);
     for (int p : {1, 2, 3, 5, 8})
       for (int m : {2 * p, 3 * p, 7 * p}) {
+        if (!entry_of(schedule).may_have(m, p)) continue;
         const Program program = make_program(schedule, p, m, laps);
         CHECK_NOTHROW(validate(program));
         CHECK_NOTHROW(validate(forward_only(program)));
-        CHECK(in_order(forward_only(program)).size() == static_cast<std::size_t>(p * laps * m));
+        CHECK(in_order(forward_only(program)).size() == static_cast<std::size_t>(p * laps * m / pipelines_of(shape)));
       }
     if (entry_of(schedule).least_per_rank > 0) continue;
     for (int p : {2, 5})
@@ -235,7 +263,8 @@ TEST_CASE("Paired programs run more forward passes ahead, and then both beside e
     INFO(name);
     for (int p : {1, 2, 3, 5, 8})
       for (int m : {2 * p, 3 * p, 7 * p})
-        CHECK_NOTHROW(validate(make_program(schedule, p, m, shape == StageShape::One ? 1 : 2, Turns::Paired)));
+        if (entry_of(schedule).may_have(m, p))
+          CHECK_NOTHROW(validate(make_program(schedule, p, m, shape == StageShape::One ? 1 : 2, Turns::Paired)));
   }
 }
 

@@ -78,8 +78,30 @@ TEST_CASE("down and back up: stage r has virtual stages r and 2 p - 1 - r") {
   CHECK(layers_of(layout, 0) == std::vector{0, 5});
   CHECK(layers_of(layout, 1) == std::vector{1, 4});
   CHECK(layers_of(layout, 2) == std::vector{2, 3});
-  CHECK(layout.last_stage() == 0);
-  CHECK(StageLayout(6, {.pp = 3}, 2).last_stage() == 2);
+  CHECK(layout.ends_at() == 0);
+  CHECK(StageLayout(6, {.pp = 3}, 2).ends_at() == 2);
+}
+
+TEST_CASE("two pipelines: stage r has its own run and that of stage p - 1 - r, which holds the same layers") {
+  const StageLayout layout(6, {.pp = 4}, 2, 0, StageShape::TwoWays);  // runs of 2, 2, 1 and 1 layers
+  CHECK(layers_of(layout, 0) == std::vector{0, 1, 5});
+  CHECK(layers_of(layout, 1) == std::vector{2, 3, 4});
+  CHECK(layers_of(layout, 2) == std::vector{2, 3, 4});
+  CHECK(layers_of(layout, 3) == std::vector{0, 1, 5});
+  CHECK(layout.pipelines() == 2);
+  CHECK(layout.virtual_stages() == 8);
+  CHECK(layout.run(4).first == 0);  // the second pipeline begins on the last stage
+  CHECK(layout.stage_of_virtual(4) == 3);
+  CHECK(layout.begins_at(0) == 0);
+  CHECK(layout.ends_at(0) == 3);
+  CHECK(layout.begins_at(1) == 3);
+  CHECK(layout.ends_at(1) == 0);
+  for (int stage : {0, 3}) CHECK((layout.has_begin(stage) && layout.has_end(stage)));
+  for (int stage : {1, 2}) CHECK_FALSE((layout.has_begin(stage) || layout.has_end(stage)));
+  for (int stage : {0, 1, 2, 3}) CHECK(layout.twin_of(stage) == 3 - stage);
+  CHECK((layout.is_first(4) && layout.is_last(3) && layout.is_last(7)));
+  CHECK(layout.stage_of(5) == 0);
+  CHECK(StageLayout(6, {.pp = 4}, 1).twin_of(1) == 1);
 }
 
 TEST_CASE("a layout string gives each virtual stage its layers") {
