@@ -20,9 +20,9 @@
 #include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/export_flags.hpp"
 #include "bench/pipeline/host_scale.hpp"
-#include "bench/pipeline/knob_text.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/pipeline/settings_text.hpp"
 #include "bench/pipeline/step_ranges.hpp"
 #include "bench/pipeline/ways_to_fit.hpp"
 #include "models/base/errors.hpp"
@@ -67,7 +67,7 @@ missing bytes and the changes that would make a plan fit.)";
 
 struct PlanOptions : Options {
   std::string planner, save;
-  bool knobs = false;
+  bool knobs = false, settings = false;
   OnlineOptions online;
   std::string evaluator = "analytic";
   exec::HostScale scale;
@@ -146,6 +146,10 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
     show(knobs_text());
     return Exit::Ok;
   }
+  if (options.settings) {
+    show(settings_text());
+    return Exit::Ok;
+  }
   check_options(options);
   stop_after(options.timeout);
   OnlineOptions online = options.online;
@@ -198,6 +202,8 @@ Action declare_plan(CLI::App& app) {
            options->planner);
   add_flag(app, {"--knobs", "", "only list the knobs of plans, with their values and what they mean", "Schedules"},
            options->knobs);
+  add_flag(app, {"--settings", "", "only list everything that --set takes, with what it means", "Schedules"},
+           options->settings);
   add_text(app,
            {"--evaluator", "NAME",
             fmt::format("how planners find out how long a plan takes: {}; host and cuda really run scaled-down plans, "

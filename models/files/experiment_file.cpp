@@ -12,6 +12,8 @@
 #include "models/base/json/json_text.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
+#include "models/plan/knob_table.hpp"
+#include "models/question/question_fields.hpp"
 
 namespace dovetail {
 namespace {
@@ -64,14 +66,10 @@ struct Setting {
 // The parts whose keys users give without them: "did you mean workload.dtype?".
 std::string with_its_part(const std::string& key) {
   static const JsonValue schema = load_schema("experiment");
-  if (schema["properties"].contains(key)) return "";
-  for (const char* part : {"workload", "parallelism", "plan"}) {
-    const JsonValue* found = &schema["properties"][part];
-    if (const auto other = found->find("$ref"); other != found->end())
-      found = &schema.at(JsonValue::json_pointer(other->get<std::string>().substr(1)));
-    if ((*found)["properties"].contains(key)) return fmt::format("{}.{}", part, key);
-  }
-  return "";
+  if (schema["properties"].contains(key) || key.find('.') != std::string::npos) return "";
+  const auto is_knob = [&](const Knob& knob) { return knob.name == key; };
+  if (std::ranges::any_of(knobs(), is_knob)) return "plan." + key;
+  return path_of_field(key);
 }
 
 Setting read_setting(const std::string& option, const std::string& written) {

@@ -2,9 +2,7 @@
 // The parts of an experiment as JSON. Quantities are in base units (bytes, seconds, flops) with the unit in
 // the key, unlike input files, whose strings carry their units.
 #pragma once
-#include <array>
 #include <nlohmann/json_fwd.hpp>
-#include <string_view>
 
 #include "models/price/work_rates.hpp"
 #include "models/question/experiment.hpp"
@@ -17,10 +15,6 @@ nlohmann::ordered_json to_json(const Calibration& calibration);
 nlohmann::ordered_json to_json(const Workload& workload);
 nlohmann::ordered_json to_json(const WorkRates& rates);
 nlohmann::ordered_json to_json(const Parallelism& parallelism);
-
-// The keys of a workload that dense models do not have.
-inline constexpr std::array<std::string_view, 6> workload_of_experts{"top_k", "capacity_factor", "capacity_rows",
-                                                                     "gate",  "routing",         "message_sizes"};
 
 // An object of the five: cluster, model, calibration, workload, parallelism.
 nlohmann::ordered_json to_json(const Experiment& experiment);

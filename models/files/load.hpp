@@ -11,22 +11,9 @@
 
 #include "models/plan/system.hpp"
 #include "models/question/experiment.hpp"
+#include "models/question/workload_defaults.hpp"
 
 namespace dovetail {
-
-// Values that a cluster file suggests for runs on it, if the user gives none.
-struct WorkloadDefaults {
-  std::string model;  // empty: none
-  std::optional<int> batch, sequence;
-  std::optional<double> capacity_factor;
-  std::optional<DType> dtype;
-  std::optional<AttentionKernel> attention;
-  std::optional<bool> causal;
-  std::optional<Extent> extent;
-  bool groups_fill_nodes = false;     // default_parallelism, else trained_parallelism
-  std::map<std::string, int> layers;  // of models that have more, by name
-  std::string layers_reason;
-};
 
 // Remembers what was read, for provenance: file -> text. Shipped files are called "data/clusters/x.json" wherever the
 // data lies.

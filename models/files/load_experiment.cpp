@@ -10,7 +10,6 @@
 
 #include "models/base/json/at_place_of.hpp"
 #include "models/files/experiment_file.hpp"
-#include "models/files/experiment_json.hpp"
 #include "models/files/known_parts.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
@@ -19,6 +18,7 @@
 #include "models/price/plan_costs.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
+#include "models/question/fields.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
@@ -44,58 +44,62 @@ int default_layers(const Experiment& e, const WorkloadDefaults& defaults, std::v
 }
 
 // The workload's step of its trace; its tables become those of the routing. Nothing where there is no trace.
-TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file, const Experiment& e, Workload& w,
+TraceStep read_trace_step(const JsonReader& json, const ExperimentFile& file, const Experiment& e, Workload& w,
                           FilesRead& files) {
   if (w.routing.kind != RoutingKind::Trace || !w.routing.layers.empty()) return {};
-  const JsonReader trace = workload.at("routing").at("trace");
+  const JsonReader trace = json.at("routing").at("trace");
   return at_place_of(trace, [&] {
     const std::string name = file.resolved(trace);
     const std::vector<TraceStep> steps = load_trace(name, files);
     if (static_cast<std::size_t>(w.step) >= steps.size())
-      workload.fail("step", fmt::format("{}, expected 0 to {} (the steps of {})", w.step, steps.size() - 1, name));
+      json.fail("step", fmt::format("{}, expected 0 to {} (the steps of {})", w.step, steps.size() - 1, name));
     TraceStep step = steps[static_cast<std::size_t>(w.step)];
     if (step.layers.empty())
-      workload.fail("step", fmt::format("{}: this step of {} has no loads of experts", w.step, name));
+      json.fail("step", fmt::format("{}: this step of {} has no loads of experts", w.step, name));
     w.routing.layers = spread_over_experts(step.layers, e.model.experts);
     return step;
   });
 }
 
+// What the model, the cluster and the trace say of a workload, each more than the one before.
+Workload usual_workload(const Model& model, const WorkloadDefaults& defaults, const TraceStep& step) {
+  const auto by_cluster = [&](std::string_view field) { return defaults.workload.contains(std::string(field)); };
+  Workload w = workload_of(defaults);
+  if (!by_cluster("batch")) w.batch = 0;  // until fill_gpus()
+  if (!by_cluster("sequence")) w.sequence = model.sequence > 0 ? model.sequence : usual_sequence;
+  if (!by_cluster("extent")) w.extent = model.vocabulary > 0 ? Extent::Model : Extent::WholeLayers;
+  w.top_k = model.top_k;
+  w.batch = step.batch.value_or(w.batch);
+  w.sequence = step.sequence.value_or(w.sequence);
+  w.top_k = step.top_k.value_or(w.top_k);
+  w.capacity_factor = step.capacity_factor.value_or(w.capacity_factor);
+  return w;
+}
+
+// The values that follow from others where nobody gives them.
+void complete_workload(const JsonReader& json, const Model& model, bool capacity_given, Workload& w) {
+  const bool dropless = model.dropless && w.gate.token_choice() && !capacity_given;
+  if (dropless && !json.has("capacity_factor")) w.capacity_factor = 0;
+  if (dropless && w.capacity_factor == 0 && !json.has("message_sizes")) w.message_sizes = MessageSizes::Routed;
+  const bool whole = w.extent == Extent::Model && w.layers == model.layers;
+  if (whole && !json.has("mtp_layers")) w.mtp_layers = model.mtp_layers;
+  if (!w.gradients && w.extent == Extent::Model && size_of(w.dtype) < size_of(DType::Fp32)) w.gradients = DType::Fp32;
+}
+
 Workload read_workload(const JsonReader& json, const ExperimentFile& file, const Experiment& e,
                        const WorkloadDefaults& defaults, FilesRead& files, std::vector<std::string>& notes) {
-  Workload w;
   if (e.model.dense())
-    for (std::string_view key : workload_of_experts)
-      if (json.has(key)) json.fail(key, fmt::format("given, but {} has no experts", e.model.name));
-  w.layers = json.has("layers") ? json.integer("layers", 1) : default_layers(e, defaults, notes);
-  w.step = json.integer_or("step", 0);
-  if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
-  if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
-  const TraceStep step = read_trace_step(json, file, e, w, files);
-  const int usual = e.model.sequence > 0 ? e.model.sequence : usual_sequence;
-  w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(0)), 1);
-  w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual)), 1);
-  w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), e.model.dense() ? 0 : 1);
-  const std::optional<double> usual_capacity = step.capacity_factor ? step.capacity_factor : defaults.capacity_factor;
-  const bool dropless = e.model.dropless && w.gate.token_choice() && !usual_capacity;
-  w.capacity_factor = json.number_or("capacity_factor", dropless ? 0 : usual_capacity.value_or(w.capacity_factor));
-  w.message_sizes =
-      json.enumeration_or("message_sizes", message_sizes_names,
-                          dropless && w.capacity_factor == 0 ? MessageSizes::Routed : MessageSizes::Padded);
-  w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
-  w.phases = json.enumeration_or("phases", phases_names, w.phases);
-  const Extent usual_extent = e.model.vocabulary > 0 ? Extent::Model : Extent::WholeLayers;
-  w.extent = json.enumeration_or("extent", extent_names, defaults.extent.value_or(usual_extent));
-  const bool whole = w.extent == Extent::Model && w.layers == e.model.layers;
-  w.mtp_layers = json.integer_or("mtp_layers", whole ? e.model.mtp_layers : 0, 0);
-  if (json.has("products")) w.products = json.enumeration("products", dtype_names);
-  if (json.has("gradients"))
-    w.gradients = json.enumeration("gradients", dtype_names);
-  else if (w.extent == Extent::Model && size_of(w.dtype) < size_of(DType::Fp32))
-    w.gradients = DType::Fp32;
-  if (json.has("clip_gradients")) w.clip_gradients = json.number("clip_gradients", 0);
-  w.attention = json.enumeration_or("attention", attention_kernel_names, defaults.attention.value_or(w.attention));
-  w.causal = json.boolean_or("causal", defaults.causal.value_or(w.causal));
+    for (const Field& field : fields_of<Workload>().fields)
+      if (field.of_experts && json.has(field.name))
+        json.fail(field.name, fmt::format("given, but {} has no experts", e.model.name));
+  Workload traced = fields_from<Workload>(json);
+  read_routing_layers(json, traced.routing);
+  const TraceStep step = read_trace_step(json, file, e, traced, files);
+  Workload w = usual_workload(e.model, defaults, step);
+  read_fields(json, w);
+  w.routing = traced.routing;
+  if (!json.has("layers")) w.layers = default_layers(e, defaults, notes);
+  complete_workload(json, e.model, step.capacity_factor || defaults.workload.contains("capacity_factor"), w);
   return w;
 }
 
@@ -162,15 +166,9 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, const Worklo
 std::vector<SpeedEvent> read_events(const JsonReader& list) {
   std::vector<SpeedEvent> events;
   for (const JsonReader& json : list.elements()) {
-    SpeedEvent event{json.quantity<Seconds>("at", Sign::NonNegative),
-                     {},
-                     json.string("resource"),
-                     json.number("speed", least_speed, 1),
-                     json.location("resource")};
-    if (json.has("until")) {
-      event.until = json.quantity<Seconds>("until", Sign::NonNegative);
-      if (*event.until <= event.at) json.fail("until", "not after \"at\"");
-    }
+    auto event = fields_from<SpeedEvent>(json);
+    event.where = json.location("resource");
+    if (event.until && *event.until <= event.at) json.fail("until", "not after \"at\"");
     events.push_back(std::move(event));
   }
   return events;

@@ -3,62 +3,45 @@
 
 #include <fmt/format.h>
 
-#include "models/base/names.hpp"
-
 namespace dovetail {
 namespace {
 
 // Switches hold whole switches of the level below, and nodes fill them.
-std::vector<FabricLevel> read_fabric(const JsonReader& json, const Cluster& cluster) {
-  std::vector<FabricLevel> fabric;
+void require_fabric(const JsonReader& json, const Cluster& cluster) {
+  int below = 0;  // 0: there is no level before this one
   for (const JsonReader& item : json.elements()) {
-    FabricLevel level;
-    level.name = item.string("name");
-    level.nodes = item.integer("nodes", 1);
-    level.oversubscription = item.number_or("oversubscription", 1, 1);
-    const int below = fabric.empty() ? 1 : fabric.back().nodes;
-    if (level.nodes % below != 0 || (!fabric.empty() && level.nodes == below))
-      item.fail("nodes",
-                fmt::format("{}, expected a multiple of the {} nodes of the level before it", level.nodes, below));
-    if (level.nodes < cluster.nodes && cluster.nodes % level.nodes != 0)
+    const int nodes = item.integer("nodes", 1);
+    if (below > 0 && (nodes % below != 0 || nodes == below))
+      item.fail("nodes", fmt::format("{}, expected a multiple of the {} nodes of the level before it", nodes, below));
+    if (nodes < cluster.nodes && cluster.nodes % nodes != 0)
       item.fail("nodes", fmt::format("{} nodes do not fill switches of {}, expected a divisor or at least as many",
-                                     cluster.nodes, level.nodes));
-    fabric.push_back(level);
+                                     cluster.nodes, nodes));
+    below = nodes;
   }
-  return fabric;
 }
 
-void read_pcie(const JsonReader& json, const Cluster& cluster, NetworkDescription& network) {
-  if (cluster.node_link != NodeLink::Pcie)
-    network.pcie_bandwidth = json.quantity<BytesPerSecond>("bandwidth", Sign::Positive);
-  else if (json.has("bandwidth"))
+void require_pcie(const JsonReader& json, const Cluster& cluster) {
+  const bool is_node_link = cluster.node_link == NodeLink::Pcie;
+  if (!is_node_link) (void)json.at("bandwidth");
+  if (is_node_link && json.has("bandwidth"))
     json.fail("bandwidth", "given twice, expected node_bandwidth alone where node_link is pcie");
-  network.gpus_per_switch = json.integer_or("gpus_per_switch", 1, 1);
-  if (cluster.gpus_per_node % network.gpus_per_switch != 0)
-    json.fail("gpus_per_switch", fmt::format("{}, expected a divisor of the {} GPUs of a node", network.gpus_per_switch,
-                                             cluster.gpus_per_node));
-  network.switch_bandwidth =
-      json.quantity_or<BytesPerSecond>("switch_bandwidth", network.switch_bandwidth, Sign::Positive);
+  if (const int shared = cluster.network->gpus_per_switch; cluster.gpus_per_node % shared != 0)
+    json.fail("gpus_per_switch",
+              fmt::format("{}, expected a divisor of the {} GPUs of a node", shared, cluster.gpus_per_node));
 }
 
-std::vector<int> read_numbers(const JsonReader& json, std::string_view key, int count) {
-  std::vector<int> numbers;
+void require_numbers(const JsonReader& json, std::string_view key, int count) {
   if (const auto list = json.find(key))
-    for (const JsonReader& item : list->elements()) numbers.push_back(item.integer(0, count - 1));
-  return numbers;
+    for (const JsonReader& item : list->elements()) (void)item.integer(0, count - 1);
 }
 
-SlowPart read_slow(const JsonReader& json, const Cluster& cluster) {
-  SlowPart part;
-  part.nodes = read_numbers(json, "nodes", cluster.nodes);
-  part.gpus = read_numbers(json, "gpus", cluster.gpus());
-  if (part.nodes.empty() && part.gpus.empty()) json.fail("nothing is slow, expected \"nodes\" or \"gpus\"");
-  for (auto [key, speed] : {std::pair{"compute_speed", &part.compute_speed},
-                            {"link_speed", &part.link_speed},
-                            {"nic_speed", &part.nic_speed}}) {
-    *speed = json.number_or(key, 1, least_speed, 1);
+void require_slow(const JsonReader& json, const Cluster& cluster) {
+  for (const JsonReader& item : json.elements()) {
+    require_numbers(item, "nodes", cluster.nodes);
+    require_numbers(item, "gpus", cluster.gpus());
+    const auto none = [&](std::string_view key) { return !item.has(key) || item.at(key).elements().empty(); };
+    if (none("nodes") && none("gpus")) item.fail("nothing is slow, expected \"nodes\" or \"gpus\"");
   }
-  return part;
 }
 
 void require_nics(const JsonReader& json, const Cluster& c) {
@@ -70,23 +53,20 @@ void require_nics(const JsonReader& json, const Cluster& c) {
 
 }  // namespace
 
-NetworkDescription read_network(const JsonReader& json, const Cluster& cluster) {
-  NetworkDescription network;
+void require_network(const JsonReader& json, const Cluster& cluster) {
+  const NetworkDescription& network = *cluster.network;
   require_nics(json, cluster);
-  if (const auto fabric = json.find("fabric")) network.fabric = read_fabric(*fabric, cluster);
-  network.rails = json.boolean_or("rails", false);
+  if (const auto fabric = json.find("fabric")) require_fabric(*fabric, cluster);
   if (network.rails && network.fabric.empty())
     json.fail("rails", "rails without switches, expected \"fabric\" with at least one level");
-  if (const auto pcie = json.find("pcie")) read_pcie(*pcie, cluster, network);
+  if (const auto pcie = json.find("pcie")) require_pcie(*pcie, cluster);
   if (cluster.node_link == NodeLink::NvLinkPairs) {
     if (cluster.gpus_per_node % 2 != 0)
       json.fail(fmt::format("pairs of {} GPUs, expected an even number in a node", cluster.gpus_per_node));
     if (network.pcie_bandwidth <= BytesPerSecond(0))
       json.fail("NVLink joins pairs only, expected \"pcie\" for the others");
   }
-  if (const auto slow = json.find("slow"))
-    for (const JsonReader& item : slow->elements()) network.slow.push_back(read_slow(item, cluster));
-  return network;
+  if (const auto slow = json.find("slow")) require_slow(*slow, cluster);
 }
 
 }  // namespace dovetail

@@ -90,6 +90,15 @@ std::vector<TraceStep> read_csv(const std::string& file, FilesRead& files) {
 
 }  // namespace
 
+void read_routing_layers(const JsonReader& workload, RoutingModel& routing) {
+  const auto json = workload.find("routing");
+  if (!json || routing.kind != RoutingKind::Trace) return;
+  if (const auto layers = json->find("layers"))
+    routing.layers = read_load_tables(*layers);
+  else if (routing.trace.empty())
+    json->fail("a trace without file, expected \"trace\" (a name or path) or \"layers\"");
+}
+
 std::vector<LoadTable> read_load_tables(const JsonReader& json) {
   std::vector<LoadTable> tables;
   for (const JsonReader& table : json.elements()) {

@@ -4,16 +4,17 @@
 #pragma once
 #include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
+#include "models/files/read_fields.hpp"
 #include "models/plan/knob_table.hpp"
 #include "models/price/host_profile.hpp"
+#include "models/question/fields.hpp"
 
 namespace dovetail {
-
-inline constexpr int most_experts = 65'536, most_head_size = 65'536;  // as in the model schema
 
 Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
 Provenance read_provenance(const JsonReader& json);
 Model read_model(const JsonReader& json);
+Model read_model(const JsonReader& json, FieldForm form);
 Calibration read_calibration(const JsonReader& json);
 // The deeds of a framework in a step, and the work of its host, which is a cost.
 struct FrameworkParts {
@@ -22,8 +23,8 @@ struct FrameworkParts {
 };
 FrameworkParts read_framework(const JsonReader& json);
 System read_system(const JsonReader& json);
-Gate read_gate(const JsonReader& json);
-RoutingModel read_routing(const JsonReader& json);  // a trace's tables only where they are written out
+// Reads the tables of a workload's trace that are written out in it.
+void read_routing_layers(const JsonReader& workload, RoutingModel& routing);
 std::vector<LoadTable> read_load_tables(const JsonReader& json);
 
 // Sets the knobs that are given, leaves the others.

@@ -77,41 +77,9 @@ constexpr int small_max = 32767;      // layers and chunks are 16-bit
 constexpr double most_seconds = 1e6;  // of an op or of what it does
 
 Workload read_workload(const JsonReader& r) {
-  Workload w{r.integer("batch", 1),
-             r.integer("sequence", 1),
-             r.integer("layers", 1, small_max),
-             r.integer("top_k", 0),  // of dense models
-             r.number("capacity_factor"),
-             r.enumeration("dtype", dtype_names),
-             r.enumeration("phases", phases_names),
-             r.long_integer("capacity_rows"),
-             read_gate(r.at("gate")),
-             read_routing(r.at("routing")),
-             r.integer("step")};
-  w.attention = r.enumeration("attention", attention_kernel_names);
-  w.causal = r.boolean("causal");
-  w.products = r.enumeration("products", dtype_names);
-  w.extent = r.enumeration_or("extent", extent_names, w.extent);
-  w.mtp_layers = r.integer_or("mtp_layers", 0, 0, small_max);
-  w.message_sizes = r.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);
-  if (r.has("gradients")) w.gradients = r.enumeration("gradients", dtype_names);
-  if (r.has("clip_gradients")) w.clip_gradients = r.number("clip_gradients", 0);
-  if (const auto loads = r.find("router_loads"))
-    for (const JsonReader& load : loads->elements())
-      w.router_loads.push_back({load.integer("micro_batches", 1, small_max), load.long_integer("largest", 0)});
-  return w;
-}
-
-Parallelism read_parallelism(const JsonReader& r) {
-  Parallelism p{r.integer("dp", 1),
-                r.integer("mp", 1),
-                r.integer("ep", 1),
-                r.integer("esp", 1),
-                r.integer("pp", 1),
-                r.integer("edp", 1),
-                r.has("pipeline_layout") ? r.string("pipeline_layout") : std::string()};
-  if (r.has("sequence_parallel")) p.sequence_parallel = r.boolean("sequence_parallel");
-  return p;
+  Workload workload = fields_from<Workload>(r, FieldForm::Results);
+  read_routing_layers(r, workload.routing);
+  return workload;
 }
 
 Experiment read_question(const JsonReader& root) {
@@ -119,9 +87,9 @@ Experiment read_question(const JsonReader& root) {
   const JsonReader cluster = root.at("cluster");
   e.cluster.gpus_per_node = cluster.integer("gpus_per_node", 1);
   e.cluster.nodes = cluster.integer("nodes", 1, JsonReader::int_max / e.cluster.gpus_per_node);
-  e.model = read_model(root.at("model"));
+  e.model = read_model(root.at("model"), FieldForm::Results);
   e.workload = read_workload(root.at("workload"));
-  e.parallelism = read_parallelism(root.at("parallelism"));
+  e.parallelism = fields_from<Parallelism>(root.at("parallelism"), FieldForm::Results);
   e.overlap = root.enumeration_or("overlap", overlap_names, e.overlap);
   return e;
 }
@@ -318,7 +286,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   read_plan(root.at("plan"), file.plan);
   Schedule s;
   static_cast<ScheduleSettings&>(s) = schedule_settings(file.plan, file.experiment);
-  s.groups = read_parallelism(root.at("groups"));
+  s.groups = fields_from<Parallelism>(root.at("groups"), FieldForm::Results);
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())

@@ -16,6 +16,7 @@
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
 #include "models/price/price.hpp"
+#include "models/question/fields.hpp"
 #include "models/time/analytic_backend.hpp"
 
 using namespace dovetail;
@@ -71,7 +72,7 @@ TEST_CASE("twice the hardware is faster and half of it slower on every shipped c
     const Cluster cluster = load_cluster(name, defaults, files);
     const Answer usual = ask(name, {});
     CHECK(usual.notes.empty());
-    for (const Value& value : hardware_of_file(cluster, defaults.dtype.value_or(DType::Bf16))) {
+    for (const Value& value : hardware_of_file(cluster, workload_of(defaults).dtype)) {
       INFO(name << " " << value.setting);
       const Answer twice = ask(name, {value.setting + "=" + value.twice});
       CHECK_FALSE(twice.notes.empty());

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/text/plan_text.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
-#include "bench/pipeline/knob_text.hpp"
+#include "bench/pipeline/settings_text.hpp"
 #include "tests/support/planted_knobs.hpp"
 
 using namespace dovetail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+
+TEST_CASE("the list of settings has every field and knob, with values, meaning and default") {
+  const std::string text = bench::settings_text();
+  CHECK_THAT(text, Contains("\n  workload.attention=flash|eager\n      flash: one kernel"));
+  CHECK_THAT(text, Contains("[the cluster's, else flash]"));
+  CHECK_THAT(text, Contains("\n  parallelism.sequence_parallel=true|false\n"));
+  CHECK_THAT(text, Contains("\n  model.attention.kv_heads=\n"));
+  CHECK_THAT(text, Contains("\n  cluster.network.pcie.bandwidth=\n"));
+  for (const Knob& knob : knobs()) CHECK_THAT(text, Contains(fmt::format("\n  plan.{}=", knob.name)));
+}
 
 TEST_CASE("knobs that differ from their defaults stand first") {
   Plan plan;

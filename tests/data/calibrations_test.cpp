@@ -16,6 +16,7 @@
 #include "models/price/kernel_fit.hpp"
 #include "models/price/kernel_price.hpp"
 #include "models/price/peak_rates.hpp"
+#include "models/question/fields.hpp"
 #include "tests/support/golden.hpp"
 
 using namespace dovetail;
@@ -66,7 +67,7 @@ std::string origins_table() {
     WorkloadDefaults defaults;
     const Cluster cluster = load_cluster(name, defaults, files);
     const Calibration c = load_calibration(cluster.calibration, files);
-    const DType dtype = defaults.dtype.value_or(DType::Bf16);
+    const DType dtype = workload_of(defaults).dtype;
     table += fmt::format("| `{}` |", name);
     for (const auto& [kernel, kind] : forward_kernels) table += fmt::format(" {} |", kernel_origin(c, kind, dtype));
     table +=

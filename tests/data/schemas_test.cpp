@@ -17,9 +17,8 @@
 #include "models/plan/knob_table.hpp"
 #include "models/plan/plan_rules.hpp"
 #include "models/price/calibration.hpp"
-#include "models/question/cluster.hpp"
-#include "models/question/experiment.hpp"
-#include "models/question/workload.hpp"
+#include "models/question/fields.hpp"
+#include "tests/support/field_documents.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/knob_documents.hpp"
 #include "tests/support/planted_knobs.hpp"
@@ -30,9 +29,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> input_schemas{"cluster",    "model",    "calibration", "system",          "plan",
-                                             "experiment", "workload", "trace",       "validation_grid", "published",
-                                             "sweep",      "steps",    "framework",   "operators"};
+const std::vector<std::string> input_schemas{
+    "cluster",         "model",     "calibration", "system", "plan",      "experiment", "workload",    "trace",
+    "validation_grid", "published", "sweep",       "steps",  "framework", "operators",  "parallelism", "event"};
 
 std::vector<std::string> all_schemas() {
   std::vector<std::string> names;
@@ -149,18 +148,6 @@ TEST_CASE("Enumerations in schemas are those of the code") {
   CHECK(calibration["definitions"]["interference_class"]["enum"] == json(names_of(interference_class_names)));
   CHECK(calibration["definitions"]["provenance"]["properties"]["origin"]["enum"] == json(names_of(origin_names)));
   CHECK(load_schema("units")["definitions"]["dtype"]["enum"] == json(names_of(dtype_names)));
-  CHECK(load_schema("cluster")["properties"]["node_link"]["enum"] == json(names_of(node_link_names)));
-  const json model = load_schema("model")["properties"];
-  CHECK(model["attention"]["properties"]["kind"]["enum"] == json(names_of(attention_kind_names)));
-  CHECK(model["router"]["properties"]["scoring"]["enum"] == json(names_of(scoring_names)));
-  CHECK(load_schema("model")["properties"]["expert_kind"]["enum"] == json(names_of(expert_kind_names)));
-  const json workload = load_schema("workload")["properties"];
-  CHECK(workload["phases"]["enum"] == json(names_of(phases_names)));
-  CHECK(workload["gate"]["properties"]["kind"]["enum"] == json(names_of(gate_kind_names)));
-  CHECK(workload["routing"]["properties"]["kind"]["enum"] == json(names_of(routing_kind_names)));
-  const json result = load_schema("result")["definitions"]["workload"]["properties"];
-  CHECK(result["gate"]["properties"]["kind"]["enum"] == json(names_of(gate_kind_names)));
-  CHECK(result["routing"]["properties"]["kind"]["enum"] == json(names_of(routing_kind_names)));
 }
 
 TEST_CASE("the schema of calibrations names every kind of op") {
@@ -176,6 +163,26 @@ TEST_CASE("the schema of plans and the lists of knobs in data/README.md are thos
   CHECK(test::golden_difference("../../data/schemas/plan.schema.json", test::plan_schema(knobs())) == "");
   const std::string readme = JsonFile::read_text(data_directory() / "README.md");
   CHECK(test::golden_difference("../../data/README.md", test::with_knob_lists(readme, knobs(), plan_rules())) == "");
+}
+
+TEST_CASE(
+    "the schemas of workloads, models, clusters, groups and events, and their fields in data/README.md, are those "
+    "of the tables") {
+  const auto check = [](const std::string& name, const FieldTable& table) {
+    const std::string file = fmt::format("schemas/{}.schema.json", name);
+    const json shipped = json::parse(JsonFile::read_text(data_directory() / file));
+    const json definitions = shipped.value("definitions", json::object());
+    CHECK(test::golden_difference("../../data/" + file,
+                                  test::field_schema(table, definitions.empty() ? "" : definitions.dump())) == "");
+  };
+  check("workload", fields_of<Workload>());
+  check("model", fields_of<Model>());
+  check("cluster", fields_of<Cluster>());
+  check("parallelism", fields_of<Parallelism>());
+  check("event", fields_of<SpeedEvent>());
+  CHECK(test::golden_difference("../../data/schemas/question.schema.json", test::question_schema()) == "");
+  const std::string readme = JsonFile::read_text(data_directory() / "README.md");
+  CHECK(test::golden_difference("../../data/README.md", test::with_field_tables(readme)) == "");
 }
 
 TEST_CASE("documents know a value and a knob that are planted in the table") {

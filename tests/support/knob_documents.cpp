@@ -8,6 +8,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
+#include "tests/support/compact_json.hpp"
 
 namespace dovetail::test {
 namespace {
@@ -141,7 +142,7 @@ std::string plan_schema(std::span<const Knob> table) {
                     {"additionalProperties", false},
                     {"properties", properties},
                     {"definitions", {{"complete", complete}}}};
-  return schema.dump(2) + "\n";
+  return compact_json(schema) + "\n";
 }
 
 std::string with_knob_lists(const std::string& readme, std::span<const Knob> table, std::span<const PlanRule> rules) {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every field of a question by the path that --set takes: "workload.gate.kind".
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/fields.hpp"
+
+namespace dovetail {
+
+struct FieldPath {
+  std::string path;
+  const FieldTable* table = nullptr;
+  const Field* field = nullptr;
+};
+
+// Those of workload, parallelism, cluster and model that users may give, with the fields of their parts; not what is in
+// lists.
+const std::vector<FieldPath>& question_fields();
+
+// The first path that ends in this name; empty: there is none.
+std::string path_of_field(std::string_view name);
+
+}  // namespace dovetail

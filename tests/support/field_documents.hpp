@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of the shipped files about fields, made from their tables: tests compare it with the files.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "models/base/fields.hpp"
+
+namespace dovetail::test {
+
+// The schema of an input file that a table describes. `definitions` (JSON) is added where it is not empty.
+std::string field_schema(const FieldTable& table, std::string_view definitions = "");
+
+// data/schemas/question.schema.json: the parts of a question as results have them.
+std::string question_schema();
+
+// The rows of data/README.md on the fields of a table, with those of its parts.
+std::string field_rows(const FieldTable& table);
+
+// data/README.md with all its tables of fields written anew; each stands between marks that name it.
+std::string with_field_tables(const std::string& readme);
+
+}  // namespace dovetail::test
