@@ -11,6 +11,7 @@ install(FILES "${PROJECT_BINARY_DIR}/generated/models/base/build_info.hpp"
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dovetail/models/base)
 install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dovetail/data PATTERN CMakeLists.txt EXCLUDE)
 install(FILES bench/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME dovetail)
+install(FILES bench/python/dovetail.py DESTINATION ${CMAKE_INSTALL_BINDIR})  # it finds the program beside itself
 
 install(FILES LICENSE THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/dovetail)
 

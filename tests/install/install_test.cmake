@@ -20,6 +20,19 @@ endif()
 
 execute_process(COMMAND ${prefix}/bin/custom_moe COMMAND_ERROR_IS_FATAL ANY)
 
+# So does the Python module, whose program is the one beside it.
+find_program(python python3)
+if(python)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=DOVETAIL "PYTHONPATH=${prefix}/bin" ${python} -B -c
+    "import dovetail; print(dovetail.find_program(), dovetail.doctor().text)"
+    OUTPUT_VARIABLE found COMMAND_ERROR_IS_FATAL ANY)
+  string(FIND "${found}" "${prefix}/bin/dovetail " program)
+  string(FIND "${found}" "${prefix}/share/dovetail/data\n" data)
+  if(NOT program EQUAL 0 OR data EQUAL -1)
+    message(FATAL_ERROR "the installed Python module finds ${found}")
+  endif()
+endif()
+
 # Its state is kept between runs.
 foreach(run 1 2)
   execute_process(COMMAND ${prefix}/bin/online_planner ${WORK}/state.json COMMAND_ERROR_IS_FATAL ANY)
