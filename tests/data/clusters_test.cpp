@@ -44,17 +44,16 @@ constexpr Bytes mebi(1 << 20);
 }  // namespace
 
 TEST_CASE("rates of shipped clusters are those that their chips, memories and links give") {
-  const std::vector<Chip> chips{
-      // 4 tensor cores of 256 multiply-adds; 5 stacks of HBM2e; NVLink 3
-      {"dgx-a100-80gb", 108, 1.41, 2048, 5120, 3.186, 12, 25, 8, 8, 200},
-      // 4 tensor cores of 512; 5 stacks of HBM3; NVLink 4
-      {"hgx-h100", 132, 1.83, 4096, 5120, 5.234, 18, 25, 8, 8, 200},
-      {"hgx-h100-4", 132, 1.83, 4096, 5120, 5.234, 18, 25, 4, 4, 400},
-      {"hgx-h800", 132, 1.83, 4096, 5120, 5.234, 8, 25, 8, 8, 400},
-      // 4 matrix cores of 256; 8 stacks of HBM3; 7 links of Infinity Fabric
-      {"mi300x-8", 304, 2.1, 2048, 8192, 5.2, 7, 64, 8, 8, 400},
-      // 4 matrix cores of 512; 8 stacks of HBM3E, whose 8.19 TB/s AMD rounds to 8
-      {"mi355x-8", 256, 2.4, 4096, 8192, 8, 7, 76.8, 8, 8, 400}};
+  const std::vector<Chip> chips{// 4 tensor cores of 256 multiply-adds; 5 stacks of HBM2e; NVLink 3
+                                {"dgx-a100-80gb", 108, 1.41, 2048, 5120, 3.186, 12, 25, 8, 8, 200},
+                                // 4 tensor cores of 512; 5 stacks of HBM3; NVLink 4
+                                {"hgx-h100", 132, 1.83, 4096, 5120, 5.234, 18, 25, 8, 8, 200},
+                                {"hgx-h100-4", 132, 1.83, 4096, 5120, 5.234, 18, 25, 4, 4, 400},
+                                {"hgx-h800", 132, 1.83, 4096, 5120, 5.234, 8, 25, 8, 8, 400},
+                                // 4 matrix cores of 256; 8 stacks of HBM3; 7 links of Infinity Fabric
+                                {"mi300x-8", 304, 2.1, 2048, 8192, 5.2, 7, 64, 8, 8, 400},
+                                // 4 matrix cores of 512; 8 stacks of HBM3E, whose 8.19 TB/s AMD rounds to 8
+                                {"mi355x-8", 256, 2.4, 4096, 8192, 8, 7, 76.8, 8, 8, 400}};
   for (const Chip& chip : chips) {
     INFO(chip.cluster);
     const Cluster c = shipped(chip.cluster);
