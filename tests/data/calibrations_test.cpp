@@ -89,9 +89,10 @@ std::string error_cell(const Calibration& c, KernelKind kind) {
 
 constexpr std::array with_tables{"dgx-h100", "hgx-h200", "dgx-b200", "gb200-nvl72"};
 constexpr std::array of_short_measurements{"dgx-h100", "hgx-h200", "gb200-nvl72"};
-constexpr std::array of_trainings{"dgx-b200"};                       // in bf16, and experts as grouped products
-constexpr std::array of_a100{"dgx-a100-40gb", "ndv4", "a800-8"};     // nothing in fp8
+constexpr std::array of_trainings{"dgx-b200"};  // in bf16, and experts as grouped products
+constexpr std::array of_a100{"dgx-a100-40gb", "dgx-a100-80gb", "ndv4", "a800-8"};  // nothing in fp8
 constexpr std::array of_blackwell_ultra{"dgx-b300", "gb300-nvl72"};  // kernels of B200 and GB200, own collectives
+constexpr std::array of_h100{"hgx-h100", "hgx-h800"};                // kernels and collectives of dgx-h100
 
 using Limits = std::vector<std::pair<KernelKind, double>>;
 
@@ -147,7 +148,7 @@ TEST_CASE("half of the shipped measured kernels in fp8 predicts the other half")
 
 TEST_CASE("half of the shipped sizes of collectives predicts the other half") {
   for (const char* name : with_tables) check_half_of_collectives(name);
-  for (const char* name : {"dgx-a100-40gb", "ndv4"}) check_half_of_collectives(name);
+  for (const char* name : {"dgx-a100-40gb", "dgx-a100-80gb", "ndv4"}) check_half_of_collectives(name);
   for (const char* name : of_blackwell_ultra) check_half_of_collectives(name);
 }
 
@@ -223,6 +224,7 @@ TEST_CASE("data/README.md names the error of every shipped table") {
   };
   for (const char* name : with_tables) check_rows(name);
   for (const char* name : of_blackwell_ultra) check_rows(name);
+  for (const char* name : of_h100) check_rows(name);
 }
 
 TEST_CASE("data/README.md tells where the costs of every shipped cluster come from") {
