@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -61,11 +62,12 @@ struct PartsField {
   const FieldTable& (*table)();
   std::function<void*(void*)> append;
   std::function<std::vector<const void*>(const void*)> items;
+  std::size_t fewest = 0;
 };
 // Described by a schema elsewhere, read and written by functions of its own.
 struct OtherField {
   std::string schema;      // such as "trace.schema.json#/definitions/tables"
-  std::string in_results;  // its JSON type there: "object"
+  std::string in_results;  // its JSON type there, or another such schema
 };
 using FieldType = std::variant<FlagField, WholeField, NumberField, TextField, ChoiceField, QuantityField, WholesField,
                                PartField, PartsField, OtherField>;
@@ -246,28 +248,33 @@ Field wholes(std::string_view name, std::int64_t least, std::int64_t most, std::
       [](const FieldValue& v) { return std::get<std::vector<int>>(v); });
 }
 
-// The names of a choice as a type of field.
+// The names of a choice as a type of field, and the value that a name stands for.
 template <class Table>
 ChoiceField choice_of(const Table& names) {
   ChoiceField type;
   for (const auto& [name, value] : names) type.names.emplace_back(name);
   return type;
 }
-
-template <class Table>
-auto value_named(const Table& names, const FieldValue& value) {
+template <class Enum>
+Enum value_named(std::span<const std::pair<std::string_view, Enum>> names, const FieldValue& value) {
   for (const auto& [name, each] : names)
     if (name == std::get<std::string>(value)) return each;
   throw InternalError("a choice of another name");
 }
 
 // `names` must outlive the table, as tables of enumerators do.
-template <auto Member, class Table>
-Field choice(std::string_view name, const Table& names, std::string_view help) {
+template <auto Member>
+Field choice(std::string_view name, std::span<const std::pair<std::string_view, field_detail::ValueOf<Member>>> names,
+             std::string_view help) {
   using Enum = field_detail::ValueOf<Member>;
   return field_detail::bound<Member>(
-      name, choice_of(names), help, [&names](Enum value) { return std::string(name_in(names, value)); },
-      [&names](const FieldValue& v) { return value_named(names, v); });
+      name, choice_of(names), help,
+      [names](Enum value) {
+        for (const auto& [each, candidate] : names)
+          if (candidate == value) return std::string(each);
+        return std::string();  // of an object that is not read yet
+      },
+      [names](const FieldValue& v) { return value_named<Enum>(names, v); });
 }
 
 // A member that is an object with a table of its own. Where it is optional, reading makes it.
@@ -303,10 +310,10 @@ Field inside(std::string_view name, const FieldTable& (*table)(), std::string_vi
 }
 
 template <auto Member>
-Field parts(std::string_view name, std::string_view help) {
+Field parts(std::string_view name, std::string_view help, std::size_t fewest = 0) {
   using Owner = field_detail::OwnerOf<Member>;
   using Item = typename field_detail::MemberType<Member>::value_type;
-  PartsField type{fields_of<Item>, {}, {}};
+  PartsField type{fields_of<Item>, {}, {}, fewest};
   type.append = [](void* owner) -> void* { return &(static_cast<Owner*>(owner)->*Member).emplace_back(); };
   type.items = [](const void* owner) {
     std::vector<const void*> items;

@@ -4,6 +4,7 @@
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
+#include "models/price/calibration_fields.hpp"
 
 namespace dovetail {
 namespace {
@@ -59,11 +60,11 @@ TimeCurve read_curve(const JsonReader& json) {
   return {std::move(points), /*fitted=*/false};
 }
 
-TimeProfile read_profile(const JsonReader& json) {
+TimeProfile read_profile(const JsonReader& json, FieldForm form) {
   TimeProfile profile;
   profile.forward = read_curve(json.at("forward"));
   if (const auto backward = json.find("backward")) profile.backward = read_curve(*backward);
-  profile.provenance = read_provenance(json.at("provenance"));
+  profile.provenance = fields_from<Provenance>(json.at("provenance"), form);
   return profile;
 }
 
@@ -83,7 +84,7 @@ Model read_model(const JsonReader& json, FieldForm form) {
        {std::pair{"expert_profile", &model.expert_profile}, {"gate_profile", &model.gate_profile}})
     if (const auto given = json.find(key)) {
       if (model.dense()) json.fail(key, "given, but experts is 0");
-      *profile = read_profile(*given);
+      *profile = read_profile(*given, form);
     }
   return model;
 }

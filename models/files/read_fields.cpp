@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -75,6 +77,8 @@ void read_field(const JsonReader& json, const Field& field, void* object, FieldF
   if (const auto* part = std::get_if<PartField>(&field.type)) {
     if (part->open) read_fields(json, part->table(), part->open(object), form);
   } else if (const auto* parts = std::get_if<PartsField>(&field.type)) {
+    if (const std::size_t count = json.elements().size(); count < parts->fewest)
+      json.fail(fmt::format("{} entries, expected at least {}", count, parts->fewest));
     for (const JsonReader& item : json.elements()) read_fields(item, parts->table(), parts->append(object), form);
   } else if (field.set) {
     field.set(object, read_value(json, field.type, form));
@@ -88,30 +92,53 @@ void require_applicable(const JsonReader& json, const Field& field, const std::s
   if (applies && field.required && !json.has(key)) (void)json.at(key);
 }
 
-Json value_json(const FieldValue& value) {
+struct WrittenUnit {
+  QuantityKind kind;
+  double size;
+  std::string_view name;
+};
+constexpr std::array written_units{
+    WrittenUnit{QuantityKind::Time, 1e-6, "us"},           WrittenUnit{QuantityKind::Data, 0x1p30, "GiB"},
+    WrittenUnit{QuantityKind::Bandwidth, 1e9, "GB/s"},     WrittenUnit{QuantityKind::ComputeRate, 1e12, "TFLOP/s"},
+    WrittenUnit{QuantityKind::TimePerByte, 1e-12, "ps/B"}, WrittenUnit{QuantityKind::TimePerFlop, 1e-15, "fs/flop"}};
+
+std::string quantity_text(double value, QuantityKind kind) {
+  const auto& unit = *std::ranges::find(written_units, kind, &WrittenUnit::kind);
+  return fmt::format("{:.9g} {}", value / unit.size, unit.name);
+}
+
+Json value_json(const FieldValue& value, const FieldType& type, FieldForm form) {
+  if (const auto* quantity = std::get_if<QuantityField>(&type); quantity != nullptr && form == FieldForm::Inputs)
+    if (const auto* number = std::get_if<double>(&value)) return quantity_text(*number, quantity->kind);
   return std::visit(Overloaded{[](std::monostate) { return Json(); }, [](const auto& other) { return Json(other); }},
                     value);
 }
 
-bool in_results(const Field& field, const void* object) {
-  if (elsewhere(field, FieldForm::Results)) return false;
+bool is_written(const Field& field, const FieldTable& table, const void* object, FieldForm form) {
+  if (elsewhere(field, form)) return false;
   if (field.applies && !field.applies(object)) return false;
-  return !field.written || field.written(object);
+  if (field.written && !field.written(object)) return false;
+  return form == FieldForm::Results || field.required || !field.get ||
+         field.get(object) != field.get(table.usual.get());
 }
 
 // Null where there is none.
-Json field_json(const Field& field, const void* object) {
+Json field_json(const Field& field, const void* object, FieldForm form) {
   if (const auto* part = std::get_if<PartField>(&field.type)) {
     const void* found = part->find ? part->find(object) : nullptr;
-    return found != nullptr ? write_fields(part->table(), found) : Json();
+    return found != nullptr ? write_fields(part->table(), found, form) : Json();
   }
   if (const auto* parts = std::get_if<PartsField>(&field.type)) {
     Json list = Json::array();
-    for (const void* item : parts->items(object)) list.push_back(write_fields(parts->table(), item));
-    return list;
+    for (const void* item : parts->items(object)) list.push_back(write_fields(parts->table(), item, form));
+    return list.empty() && form == FieldForm::Inputs && !field.required ? Json() : list;
   }
-  if (field.shown) return value_json(field.shown(object));
-  return field.get ? value_json(field.get(object)) : Json();
+  if (field.shown && form == FieldForm::Results) return value_json(field.shown(object), field.type, form);
+  return field.get ? value_json(field.get(object), field.type, form) : Json();
+}
+
+std::string key_of(const Field& field, FieldForm form) {
+  return form == FieldForm::Inputs ? field.name : name_in_results(field);
 }
 
 }  // namespace
@@ -136,22 +163,19 @@ std::string name_in_results(const Field& field) {
 }
 
 void read_fields(const JsonReader& json, const FieldTable& table, void* object, FieldForm form) {
-  for (const Field& field : table.fields) {
-    const std::string key = form == FieldForm::Inputs ? field.name : name_in_results(field);
-    if (elsewhere(field, form)) continue;
-    if (const auto given = json.find(key)) read_field(*given, field, object, form);
-  }
   for (const Field& field : table.fields)
     if (!elsewhere(field, form))
-      require_applicable(json, field, form == FieldForm::Inputs ? field.name : name_in_results(field), object);
+      if (const auto given = json.find(key_of(field, form))) read_field(*given, field, object, form);
+  for (const Field& field : table.fields)
+    if (!elsewhere(field, form)) require_applicable(json, field, key_of(field, form), object);
 }
 
-Json write_fields(const FieldTable& table, const void* object) {
+Json write_fields(const FieldTable& table, const void* object, FieldForm form) {
   Json json = Json::object();
   for (const Field& field : table.fields) {
-    if (!in_results(field, object)) continue;
-    Json value = field_json(field, object);
-    if (!value.is_null()) json[name_in_results(field)] = std::move(value);
+    if (!is_written(field, table, object, form)) continue;
+    Json value = field_json(field, object, form);
+    if (!value.is_null()) json[key_of(field, form)] = std::move(value);
   }
   return json;
 }

@@ -20,8 +20,9 @@ void read_fields(const JsonReader& json, const FieldTable& table, void* object, 
 // The value of one field. Throws InputError if it is of another type or out of bounds. Not for parts.
 FieldValue read_value(const JsonReader& json, const FieldType& type, FieldForm form = FieldForm::Inputs);
 
-// The fields of a result, in the order of the table; nothing for those that functions of their own write.
-nlohmann::ordered_json write_fields(const FieldTable& table, const void* object);
+// The fields as JSON, in the order of the table; nothing for those that functions of their own write. Inputs have no
+// field that is as in a new object, and times in us, rates in GB/s or TFLOP/s.
+nlohmann::ordered_json write_fields(const FieldTable& table, const void* object, FieldForm form = FieldForm::Results);
 
 // The name of a field in results.
 std::string name_in_results(const Field& field);

@@ -6,35 +6,12 @@
 #include <utility>
 
 #include "models/question/fields.hpp"
+#include "models/question/peak_fields.hpp"
 
 namespace dovetail {
 namespace {
 
 constexpr int most_nodes = 1'000'000, most_in_node = 1024;
-
-// The datasheet's rate of a number format, which a device need not have.
-Field peak_rate(std::string_view name, DType dtype) {
-  Field field = field::described(name, QuantityField{QuantityKind::ComputeRate, true},
-                                 fmt::format("Rate in {}, without sparsity.", name));
-  field.get = [dtype](const void* owner) -> FieldValue {
-    const auto& peak = static_cast<const Device*>(owner)->peak;
-    const auto found = peak.find(dtype);
-    return found == peak.end() ? FieldValue() : FieldValue(found->second.value());
-  };
-  field.set = [dtype](void* owner, const FieldValue& value) {
-    static_cast<Device*>(owner)->peak[dtype] = FlopsPerSecond(std::get<double>(value));
-  };
-  return std::move(field).as_result(name).else_taken("not known");
-}
-
-const FieldTable& peak_fields() {
-  static const FieldTable table = [] {
-    std::vector<Field> fields;
-    for (const auto& [name, dtype] : dtype_names) fields.push_back(peak_rate(name, dtype));
-    return FieldTable::of<Device>("Peak", "Datasheet rates by number format.", std::move(fields));
-  }();
-  return table;
-}
 
 const FieldTable& pcie_fields() {
   static const FieldTable table = FieldTable::of<NetworkDescription>(
@@ -145,7 +122,8 @@ const FieldTable& fields_of<Device>() {
           field::text<&Device::name>("name", {}, "Product name.").must(),
           field::quantity<&Device::memory>("memory", "Device memory. Vendors' \"48 GB\" are GiB.").must(),
           field::quantity<&Device::memory_bandwidth>("memory_bandwidth", "Bandwidth of device memory.").must(),
-          field::inside<Device>("peak", peak_fields, "Rates by number format. Products in fp8 need that of fp8.")
+          field::inside<Device>("peak", peak_fields<Device>,
+                                "Rates by number format. Products in fp8 need that of fp8.")
               .as_result("peak_flops_per_s")
               .else_taken("none is known"),
           field::whole<&Device::multiprocessors>("multiprocessors", 1, 65'536,

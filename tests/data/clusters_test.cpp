@@ -27,15 +27,19 @@ Cluster shipped(const std::string& name) {
   return load_cluster(name, defaults, files);
 }
 
-Calibration costs_of(const std::string& name) {
+// Brought to the hardware of the cluster.
+Shared<Calibration> costs_of(const std::string& name) {
   FilesRead files;
-  return load_calibration(shipped(name).calibration, files);
+  ExperimentRequest request;
+  request.cluster = name;
+  request.model = "mixtral-8x7b";
+  return load_parts(request, files).calibration;
 }
 
 // A collective of n among ranks of one node.
 Seconds inside_node(const std::string& cluster, Collective collective, int ranks, Bytes n) {
   const ResourceTime time =
-      find_cost(costs_of(cluster), collective, {{ranks, 1}, 0, shipped(cluster).gpus_per_node}).of(n);
+      find_cost(*costs_of(cluster), collective, {{ranks, 1}, 0, shipped(cluster).gpus_per_node}).of(n);
   return time.fixed + time.busy;
 }
 

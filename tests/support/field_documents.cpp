@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "models/base/overloaded.hpp"
 #include "models/files/field_text.hpp"
 #include "models/files/read_fields.hpp"
+#include "models/price/calibration_fields.hpp"
 #include "models/question/fields.hpp"
 #include "tests/support/compact_json.hpp"
 
@@ -25,54 +27,21 @@ constexpr Names<QuantityKind, 6> definitions_of_units{{{"time", QuantityKind::Ti
                                                        {"time_per_byte", QuantityKind::TimePerByte},
                                                        {"time_per_flop", QuantityKind::TimePerFlop}}};
 
-Json object_schema(const FieldTable& table, FieldForm form);
-
 Json whole_schema(std::int64_t least, std::int64_t most) {
   return {{"type", "integer"}, {"minimum", least}, {"maximum", most}};
+}
+
+// 1, not 1.0, in messages.
+Json bound(double value) {
+  return value == std::floor(value) ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
 Json number_schema(const NumberField& number) {
   constexpr double unbounded = std::numeric_limits<double>::max();
   Json schema{{"type", "number"}};
-  if (number.least > -unbounded) schema[number.above ? "exclusiveMinimum" : "minimum"] = number.least;
-  if (number.most < unbounded) schema["maximum"] = number.most;
+  if (number.least > -unbounded) schema[number.above ? "exclusiveMinimum" : "minimum"] = bound(number.least);
+  if (number.most < unbounded) schema["maximum"] = bound(number.most);
   return schema;
-}
-
-Json quantity_schema(QuantityField quantity, FieldForm form) {
-  if (form == FieldForm::Results) return {{"type", "number"}, {"minimum", 0}};
-  return {{"$ref", fmt::format("units.schema.json#/definitions/{}", name_in(definitions_of_units, quantity.kind))}};
-}
-
-Json text_schema(TextField text, FieldForm form) {
-  Json schema{{"type", "string"}};
-  if (!text.may_be_empty && form == FieldForm::Inputs) schema["minLength"] = 1;
-  return schema;
-}
-
-Json type_schema(const Field& field, FieldForm form) {
-  return std::visit(
-      Overloaded{[](FlagField) {
-                   return Json{{"type", "boolean"}};
-                 },
-                 [](WholeField whole) { return whole_schema(whole.least, whole.most); },
-                 [](const NumberField& number) { return number_schema(number); },
-                 [&](TextField text) { return text_schema(text, form); },
-                 [](const ChoiceField& choice) {
-                   return Json{{"enum", choice.names}};
-                 },
-                 [&](QuantityField quantity) { return quantity_schema(quantity, form); },
-                 [](WholesField list) {
-                   return Json{{"type", "array"}, {"items", whole_schema(list.least, list.most)}};
-                 },
-                 [&](const PartField& part) { return object_schema(part.table(), form); },
-                 [&](const PartsField& list) {
-                   return Json{{"type", "array"}, {"items", object_schema(list.table(), form)}};
-                 },
-                 [&](const OtherField& other) {
-                   return form == FieldForm::Inputs ? Json{{"$ref", other.schema}} : Json{{"type", other.in_results}};
-                 }},
-      field.type);
 }
 
 std::string without_quotes(std::string text) {
@@ -80,42 +49,100 @@ std::string without_quotes(std::string text) {
   return text;
 }
 
-std::string description(const Field& field, const FieldTable& table, FieldForm form) {
-  std::string text = without_quotes(field.help);
-  if (const std::string unit = unit_text(field); text.find(unit) == std::string::npos) {
-    if (text.ends_with('.')) text.pop_back();
-    text += fmt::format(" ({}).", unit);
-  }
-  const std::string usual = default_text(field, table);
-  if (form == FieldForm::Inputs && !usual.empty()) text += fmt::format(" Default: {}.", without_quotes(usual));
-  return text;
-}
+// Tables whose schema is defined once, in this file.
+const FieldTable* const defined = &fields_of<Provenance>();
+constexpr std::string_view definition = "provenance", definition_file = "calibration.schema.json";
 
-// Whether every object of the table has the field.
-bool always_there(const Field& field, const FieldTable& table, FieldForm form) {
-  if (form == FieldForm::Inputs) return field.required && !field.applies;
-  if (field.written || field.applies || field.of_experts) return false;
-  if (const auto* part = std::get_if<PartField>(&field.type))
-    return part->find && part->find(table.usual.get()) != nullptr;
-  if (std::holds_alternative<PartsField>(field.type)) return true;
-  return field.get && !std::holds_alternative<std::monostate>(field.get(table.usual.get()));
-}
+// Makes the schemas of one file.
+struct SchemaMaker {
+  FieldForm form = FieldForm::Inputs;
+  std::string file;
 
-Json object_schema(const FieldTable& table, FieldForm form) {
-  Json required = Json::array(), properties = Json::object();
-  for (const Field& field : table.fields) {
-    if (field.place == (form == FieldForm::Inputs ? FieldPlace::Results : FieldPlace::Inputs)) continue;
-    const std::string key = form == FieldForm::Inputs ? field.name : name_in_results(field);
-    Json property = type_schema(field, form);
-    property["description"] = description(field, table, form);
-    properties[key] = std::move(property);
-    if (always_there(field, table, form)) required.push_back(key);
+  Json quantity(QuantityField type) const {
+    if (form == FieldForm::Results) return {{"type", "number"}, {"minimum", 0}};
+    return {{"$ref", fmt::format("units.schema.json#/definitions/{}", name_in(definitions_of_units, type.kind))}};
   }
-  Json schema{{"type", "object"}, {"description", without_quotes(table.help)}, {"additionalProperties", false}};
-  if (!required.empty()) schema["required"] = required;
-  schema["properties"] = std::move(properties);
-  return schema;
-}
+
+  Json text(TextField type) const {
+    Json schema{{"type", "string"}};
+    if (!type.may_be_empty && form == FieldForm::Inputs) schema["minLength"] = 1;
+    return schema;
+  }
+
+  Json part(const FieldTable& table) const {
+    if (&table != defined) return object(table);
+    const bool here = form == FieldForm::Results || file == definition_file;
+    return {{"$ref", fmt::format("{}#/definitions/{}", here ? "" : definition_file, definition)}};
+  }
+
+  Json list(const PartsField& type) const {
+    Json schema{{"type", "array"}, {"items", part(type.table())}};
+    if (type.fewest > 0 && form == FieldForm::Inputs) schema["minItems"] = type.fewest;
+    return schema;
+  }
+
+  Json other(const OtherField& type) const {
+    if (form == FieldForm::Inputs) return {{"$ref", type.schema}};
+    return {{type.in_results.ends_with(".json") ? "$ref" : "type", type.in_results}};
+  }
+
+  Json type(const Field& field) const {
+    return std::visit(Overloaded{[](FlagField) {
+                                   return Json{{"type", "boolean"}};
+                                 },
+                                 [](WholeField whole) { return whole_schema(whole.least, whole.most); },
+                                 [](const NumberField& number) { return number_schema(number); },
+                                 [&](TextField each) { return text(each); },
+                                 [](const ChoiceField& choice) {
+                                   return Json{{"enum", choice.names}};
+                                 },
+                                 [&](QuantityField each) { return quantity(each); },
+                                 [](WholesField each) {
+                                   return Json{{"type", "array"}, {"items", whole_schema(each.least, each.most)}};
+                                 },
+                                 [&](const PartField& each) { return part(each.table()); },
+                                 [&](const PartsField& each) { return list(each); },
+                                 [&](const OtherField& each) { return other(each); }},
+                      field.type);
+  }
+
+  std::string description(const Field& field, const FieldTable& table) const {
+    std::string text = without_quotes(field.help);
+    if (const std::string unit = unit_text(field); text.find(unit) == std::string::npos) {
+      if (text.ends_with('.')) text.pop_back();
+      text += fmt::format(" ({}).", unit);
+    }
+    const std::string usual = default_text(field, table);
+    if (form == FieldForm::Inputs && !usual.empty()) text += fmt::format(" Default: {}.", without_quotes(usual));
+    return text;
+  }
+
+  // Whether every object of the table has the field.
+  bool always_there(const Field& field, const FieldTable& table) const {
+    if (form == FieldForm::Inputs) return field.required && !field.applies;
+    if (field.written || field.applies || field.of_experts) return false;
+    if (const auto* part = std::get_if<PartField>(&field.type))
+      return part->find && part->find(table.usual.get()) != nullptr;
+    if (std::holds_alternative<PartsField>(field.type)) return true;
+    return field.get && !std::holds_alternative<std::monostate>(field.get(table.usual.get()));
+  }
+
+  Json object(const FieldTable& table) const {
+    Json required = Json::array(), properties = Json::object();
+    for (const Field& field : table.fields) {
+      if (field.place == (form == FieldForm::Inputs ? FieldPlace::Results : FieldPlace::Inputs)) continue;
+      const std::string key = form == FieldForm::Inputs ? field.name : name_in_results(field);
+      Json property = type(field);
+      property["description"] = description(field, table);
+      properties[key] = std::move(property);
+      if (always_there(field, table)) required.push_back(key);
+    }
+    Json schema{{"type", "object"}, {"description", without_quotes(table.help)}, {"additionalProperties", false}};
+    if (!required.empty()) schema["required"] = required;
+    schema["properties"] = std::move(properties);
+    return schema;
+  }
+};
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -154,24 +181,30 @@ std::string rows(const FieldTable& table, int depth) {
 
 }  // namespace
 
-std::string field_schema(const FieldTable& table, std::string_view definitions) {
+std::string field_schema(const FieldTable& table, const std::string& file, const std::string& definitions) {
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", table.title}};
-  const Json object = object_schema(table, FieldForm::Inputs);
+  const SchemaMaker maker{FieldForm::Inputs, file};
+  const Json object = maker.object(table);
   for (const auto& [key, value] : object.items()) schema[key] = value;
   Json properties{{"$schema", {{"type", "string"}, {"description", "For editors; not read."}}}};
   properties.update(schema["properties"]);
   schema["properties"] = std::move(properties);
   if (!definitions.empty()) schema["definitions"] = Json::parse(definitions);
+  if (file == definition_file) schema["definitions"][definition] = maker.object(*defined);
   return compact_json(schema) + "\n";
 }
 
 std::string question_schema() {
+  const SchemaMaker maker{FieldForm::Results, "question.schema.json"};
   Json definitions = Json::object();
   for (const auto& [name, table] : {std::pair{"cluster", &fields_of<Cluster>()},
                                     {"model", &fields_of<Model>()},
+                                    {"calibration", &fields_of<Calibration>()},
                                     {"workload", &fields_of<Workload>()},
-                                    {"parallelism", &fields_of<Parallelism>()}})
-    definitions[name] = object_schema(*table, FieldForm::Results);
+                                    {"parallelism", &fields_of<Parallelism>()},
+                                    {"rates", &fields_of<WorkRates>()},
+                                    {"provenance", defined}})
+    definitions[name] = maker.object(*table);
   const Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
                     {"title", "The parts of a question, as results have them"},
                     {"description", "Times are seconds, sizes bytes, rates per second."},
@@ -189,9 +222,10 @@ std::string with_field_tables(const std::string& readme) {
   for (const auto& [name, table] : {std::pair{"cluster", &fields_of<Cluster>()},
                                     {"model", &fields_of<Model>()},
                                     {"workload", &fields_of<Workload>()},
+                                    {"calibration", &fields_of<Calibration>()},
                                     {"parallelism", &fields_of<Parallelism>()},
                                     {"event", &fields_of<SpeedEvent>()}}) {
-    const std::string begin = fmt::format("<!-- the fields of {}, made from models/question by a test -->\n", name);
+    const std::string begin = fmt::format("<!-- the fields of {}, made from its table by a test -->\n", name);
     const std::string end = "<!-- end -->\n";
     const std::size_t first = text.find(begin), last = text.find(end, first);
     check(first != std::string::npos && last != std::string::npos, "data/README.md has lost the marks of its fields");

@@ -8,8 +8,9 @@
 
 namespace dovetail::test {
 
-// The schema of an input file that a table describes. `definitions` (JSON) is added where it is not empty.
-std::string field_schema(const FieldTable& table, std::string_view definitions = "");
+// The schema of an input file that a table describes, which is called `file`. `definitions` (JSON) are those that the
+// file has beside it; empty: none.
+std::string field_schema(const FieldTable& table, const std::string& file = "", const std::string& definitions = "");
 
 // data/schemas/question.schema.json: the parts of a question as results have them.
 std::string question_schema();

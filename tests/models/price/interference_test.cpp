@@ -9,7 +9,9 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_file.hpp"
 #include "models/base/json/json_reader.hpp"
-#include "models/files/interference_json.hpp"
+#include "models/files/interference_rules.hpp"
+#include "models/files/read_fields.hpp"
+#include "models/price/calibration_fields.hpp"
 #include "models/price/contention_shares.hpp"
 #include "models/price/overlap.hpp"
 #include "tests/planners/random_costs.hpp"
@@ -61,13 +63,13 @@ TEST_CASE("interference is read as it was written") {
   Interference entry = three(1, .5, .8);
   entry.all_to_all = AllToAll::TwoDimensional;
   entry.messages = Protocol::LowLatency;
-  nlohmann::ordered_json json = to_json(entry);
-  json["provenance"] = {{"origin", "assumed"}, {"source", "here"}};
-  const JsonFile file = JsonFile::wrap(nlohmann::json::array({nlohmann::json(json)}), "k");
-  const std::vector<Interference> read = read_interference(JsonReader(file));
-  REQUIRE(read.size() == 1);
-  CHECK(name_of(read[0]) == "compute/inter/copy, two_dimensional, low_latency");
-  CHECK(to_json(read[0]) == to_json(entry));
+  entry.provenance.source = "here";
+  const nlohmann::json written = write_fields(fields_of<Interference>(), &entry, FieldForm::Inputs);
+  const JsonFile file = JsonFile::wrap(nlohmann::json::array({written}), "k");
+  const auto read = fields_from<Interference>(JsonReader(file).elements()[0]);
+  CHECK_NOTHROW(require_interference(JsonReader(file), {read}));
+  CHECK(name_of(read) == "compute/inter/copy, two_dimensional, low_latency");
+  CHECK(nlohmann::json(write_fields(fields_of<Interference>(), &read, FieldForm::Inputs)) == written);
 }
 
 TEST_CASE("three kinds share by their speeds") {

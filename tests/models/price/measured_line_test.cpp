@@ -82,6 +82,12 @@ TEST_CASE("a file keeps what is said of sizes outside, with the sizes alone") {
   Calibration c = *test::round_numbers().calibration;
   c.memory = few_sizes();
   c.memory.outside = {Seconds(2e-6), SecondsPerByte(1e-7)};
+  for (CollectiveCost& cost : c.collectives) cost.provenance.source = "here";
+  for (GemmCost& cost : c.gemms) cost.provenance.source = "here";
+  for (Interference& entry : c.interference) entry.provenance.source = "here";
+  for (std::optional<MemoryCost>* copy : {&c.copy, &c.strided_copy})
+    if (*copy) (*copy)->provenance.source = "here";
+  c.memory.provenance.source = "here";
   std::string text = to_calibration_file(c, nlohmann::ordered_json::object());
   const auto read = [&] {
     const JsonFile file = JsonFile::parse(text, "c.json");

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints what the last real features cost: the files that their commits touched. Usage: feature_cost.py [COUNT]
+
+A commit counts as a feature where it adds lines to a table that says what there is: knobs, programs, kinds of op, fields,
+systems, planners. Commits that only move or mend things add none there, or are left out by the size of what they change
+elsewhere: nobody picks them by hand."""
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+TABLES = {
+    "models/plan/knob_table.cpp": "knob",
+    "models/plan/program_names.hpp": "program",
+    "models/schedule/op_kind.hpp": "kind of op",
+    "models/question/workload_fields.cpp": "field",
+    "models/question/model_fields.cpp": "field",
+    "models/question/cluster_fields.cpp": "field",
+    "models/question/parallelism_fields.cpp": "field",
+    "models/price/calibration_fields.cpp": "field",
+    "models/question/framework.hpp": "field",
+    "planners/catalog/registry.cpp": "planner",
+}
+# Fields before they had tables.
+OLD_STRUCTS = ("workload.hpp", "model.hpp", "cluster.hpp", "parallelism.hpp")
+CODE = {".cpp", ".hpp", ".cu", ".cuh", ".in"}
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def kind_of(path, added):
+    if added < 1:
+        return None
+    if path in TABLES:
+        return TABLES[path]
+    if path.startswith("models/question/") and path.endswith(OLD_STRUCTS):
+        return "field"
+    if path.startswith("data/systems/"):
+        return "system"
+    return None
+
+
+def features(count):
+    """(commit, subject, kinds, code files, tests, other files, added lines of code) of the newest features."""
+    found = []
+    for block in git("log", "--no-merges", "--numstat", "--format=%x00%h\t%s").split("\0")[1:]:
+        head, *lines = block.strip().split("\n")
+        commit, subject = head.split("\t", 1)
+        changed = [line.split("\t") for line in lines if line.count("\t") == 2]
+        changed = [(path, int(added) if added != "-" else 0) for added, _, path in changed if "=>" not in path]
+        kinds = sorted({kind for path, added in changed if (kind := kind_of(path, added))})
+        if not kinds:
+            continue
+        tests = [path for path, _ in changed if path.startswith("tests/")]
+        code = [(path, added) for path, added in changed if path not in tests and Path(path).suffix in CODE]
+        found.append((commit, subject, kinds, len(code), len(tests), len(changed) - len(code) - len(tests),
+                      sum(added for _, added in code)))
+        if len(found) == count:
+            break
+    return found
+
+
+def main():
+    found = features(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    print("| commit | what | adds | code files | tests | other | + lines of code |")
+    print("|---|---|---|---|---|---|---|")
+    for commit, subject, kinds, code, tests, other, added in found:
+        print(f"| {commit} | {subject} | {', '.join(kinds)} | {code} | {tests} | {other} | {added} |")
+    if found:
+        print(f"\nMedian of {len(found)}: {median(row[3] for row in found):g} code files.")
+
+
+main()
