@@ -47,6 +47,7 @@ struct Attention {
   int window = 0;                 // positions; 0: every layer sees the whole sample
   int windowed_layers = 0;        // of the model's
   Windows windows = Windows::Sliding;
+  bool sinks = false;  // each head has a score of its own, which no position takes (gpt-oss); counted, not modelled
 
   int value_head_size() const { return kind == AttentionKind::Latent ? value_size : head_size; }
 };

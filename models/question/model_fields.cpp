@@ -101,6 +101,10 @@ std::vector<Field> attention_fields() {
           .where(grouped, of_latent)
           .unless_usual());
   std::ranges::move(windows(), std::back_inserter(fields));
+  fields.push_back(field::flag<&Attention::sinks>("sinks",
+                                                  "Whether each head has a learned score of its own, which no position "
+                                                  "takes (gpt-oss). It is counted; its work is not modelled.")
+                       .unless_usual());
   return fields;
 }
 

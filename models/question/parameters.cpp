@@ -12,7 +12,8 @@ std::int64_t norm_size(const Model& m) {
 
 std::int64_t attention_size(const Model& m) {
   const Attention& a = m.attention;
-  const std::int64_t matrices = attention_matrices(a, m.hidden, a.heads, a.kv_heads);
+  const std::int64_t sinks = a.sinks ? a.heads : 0;
+  const std::int64_t matrices = attention_matrices(a, m.hidden, a.heads, a.kv_heads) + sinks;
   if (a.kind == AttentionKind::Latent) return matrices + query_key_norms(a);
   const std::int64_t queries = std::int64_t{a.heads} * a.head_size, keys = std::int64_t{a.kv_heads} * a.head_size;
   const std::int64_t biases = m.biases == Biases::None ? 0 : queries + 2 * keys;

@@ -45,4 +45,6 @@ TEST_CASE("Parameters by part of a model with dense layers, shared experts and a
   CHECK(p.mtp == attention + 6 * 9 + 6 * 3 * 8 * 16 + 2 * 3 * 8 * 10 + 8 + 2 * 8 + 2 * 8 * 8 + 3 * 8);
   m.attention.qk_norm = QkNorm::Width;
   CHECK(parameters(m).attention == 3 * (attention - 2 * 4 + 16 + 8));
+  m.attention.sinks = true;  // one for each of 4 heads
+  CHECK(parameters(m).attention == 3 * (attention - 2 * 4 + 16 + 8 + 4));
 }
