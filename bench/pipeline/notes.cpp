@@ -155,6 +155,7 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
   std::vector<std::string> parts;
   if (!e.workload.whole_layers()) return parts;
   if (m.biases != Biases::None) parts.emplace_back("biases");
+  if (m.attention.sinks) parts.emplace_back("sinks of attention");
   if (m.norms == NormKind::Layer) parts.emplace_back("means and biases of layer norms, which count as RMS norms");
   if (m.shared_experts.gate) parts.emplace_back("the gate of shared experts");
   if (e.workload.extent != Extent::Model) return parts;

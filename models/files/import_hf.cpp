@@ -34,6 +34,7 @@ void read_grouped_query(const HfConfig& config, const HfConventions& family, Mod
   const int head_size = config.integer_or({"head_dim", "attention_head_dim"}, 0);
   a.head_size = head_size > 0 ? head_size : usual_head_size(config, model);
   a.qk_norm = family.qk_norm;
+  a.sinks = family.sinks;
   if (config.boolean_or({"use_qk_norm", "qk_layernorm"}, false)) a.qk_norm = family.use_qk_norm;
   model.biases = family.biases;
   if (model.biases == Biases::None && config.boolean_or({"attention_bias"}, false))
