@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The user's choices and the compiler settings that follow from them.
 
-foreach(library SIMGRID MPI CUDA NCCL OPENBLAS NLOPT OPENSSL JEMALLOC)
+foreach(library SIMGRID MPI CUDA NCCL OPENBLAS NLOPT OPENSSL JEMALLOC YAMLCPP)
   set(DOVETAIL_WITH_${library} AUTO CACHE STRING "AUTO (use it where found), ON (required) or OFF")
   set_property(CACHE DOVETAIL_WITH_${library} PROPERTY STRINGS AUTO ON OFF)
 endforeach()

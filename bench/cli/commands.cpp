@@ -19,7 +19,7 @@ constexpr std::array table{
             declare_reproduce},
     Command{"sweep", "Simulate systems over a grid of clusters, models and settings", declare_sweep},
     Command{"calibrate", "Measure what operations cost on this machine, or read it from nccl-tests", declare_calibrate},
-    Command{"import", "Make a model file from a Hugging Face config.json", declare_import},
+    Command{"import", "Make a model or an experiment from files of checkpoints and trainings", declare_import},
     Command{"doctor", "List what this build and this machine can do, and what is missing", declare_doctor},
 };
 

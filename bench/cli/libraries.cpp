@@ -36,6 +36,7 @@ std::vector<Library> libraries() {
       {"fmt", Presence::BuiltIn, dotted(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100), "texts"},
       {"openssl", present(DOVETAIL_HAS_OPENSSL), std::string(found::openssl), "fingerprints of input files in results"},
       {"jemalloc", present(found::has_jemalloc), std::string(found::jemalloc), "faster searches"},
+      {"yaml-cpp", present(found::has_yaml_cpp), std::string(found::yaml_cpp), "import of YAML"},
       {"nlopt", present(DOVETAIL_HAS_NLOPT), std::string(found::nlopt), "reference planners"},
       {"mpi", present(DOVETAIL_HAS_MPI), std::string(found::mpi), "run --transport mpi"},
       {"cuda", present(DOVETAIL_HAS_CUDA), std::string(found::cuda), "run --device cuda"},

@@ -14,6 +14,7 @@
 #include "models/plan/system_rules.hpp"
 #include "models/question/stage_layout.hpp"
 #include "reports/flags/flag_writer.hpp"
+#include "reports/flags/megatron_model.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -58,7 +59,7 @@ class Megatron {
     overlaps();
     graphs();
     FrameworkFlags flags = out_.finish(own());
-    flags.text = text(flags);
+    flags.text = text(flags, megatron_model_text(e_));
     return flags;
   }
 
@@ -76,7 +77,7 @@ class Megatron {
   void groups() {
     const Parallelism& p = e_.parallelism;
     out_.flag("--tensor-model-parallel-size", p.mp, always);
-    if (p.mp > 1 && !p.repeats_tokens()) out_.flag("--sequence-parallel", "", always);
+    if (p.mp > 1) out_.flag("--sequence-parallel", "", always);
     if (p.repeats_tokens())
       out_.cannot("parallelism.sequence_parallel false: its experts need --sequence-parallel where tensor-parallel",
                   [](TakenPlan& taken) { taken.groups.sequence_parallel = true; });
@@ -197,7 +198,7 @@ class Megatron {
       out_.cannot("plan.recompute activation: its moe_act is of experts, and mlp computes the whole dense part again",
                   [](TakenPlan& taken) { set_part(taken.plan.recompute, Recompute::Activation, false); });
     const Parallelism& p = e_.parallelism;
-    if (p.mp > 1 && !p.repeats_tokens() && !parts.has(Recompute::MpGather))
+    if (p.mp > 1 && !parts.has(Recompute::MpGather))
       out_.cannot("plan.recompute without mp_gather: its sequence parallelism gathers tokens again in any case",
                   [](TakenPlan& taken) { set_part(taken.plan.recompute, Recompute::MpGather, true); });
   }
@@ -314,14 +315,13 @@ class Megatron {
               "core 0.18 and later; --cuda-graph-scope from 0.15 to 0.17");
   }
 
-  // An array of bash, since it may have comments: the arguments of each version below a line that names it.
-  static std::string text(const FrameworkFlags& flags) {
+  // Arrays of bash, since they may have comments: the arguments of each version below a line that names it.
+  static std::string text(const FrameworkFlags& flags, const std::string& model) {
     std::vector<std::string> versions;
     for (const Flag& flag : flags.flags)
       if (std::ranges::count(versions, flag.versions) == 0) versions.push_back(flag.versions);
     std::string text =
-        fmt::format("# {}, checked against {}; beside the arguments of the model itself\nMEGATRON_ARGS=(\n",
-                    flags.framework, flags.checked);
+        fmt::format("# {}, checked against {}\n{}# the plan\nMEGATRON_ARGS=(\n", flags.framework, flags.checked, model);
     for (const std::string& version : versions) {
       text += fmt::format("  # {}\n", version);
       for (const Flag& flag : flags.flags)

@@ -52,7 +52,26 @@ TEST_CASE("flags of Megatron-LM, written out") {
   plan.scores_at = ScoresAt::Experts;
   plan.comm_streams = CommStreams::ByGroup;
   CHECK(printed(Framework::Megatron, plan) ==
-        R"(# Megatron-LM, checked against d98e8a6, core 0.20.0; beside the arguments of the model itself
+        R"(# Megatron-LM, checked against d98e8a6, core 0.20.0
+# the model, round
+MODEL_ARGS=(
+  --num-layers 4
+  --hidden-size 8
+  --num-attention-heads 2
+  --ffn-hidden-size 16
+  --normalization RMSNorm
+  --disable-bias-linear
+  --untie-embeddings-and-output-weights
+  --position-embedding-type rope
+  --max-position-embeddings 16
+  # no argument says: the vocabulary, which is not known here
+  --num-experts 4
+  --moe-ffn-hidden-size 16
+  --moe-router-topk 2
+  --moe-router-pre-softmax
+  --attention-dropout 0.0 --hidden-dropout 0.0
+)
+# the plan
 MEGATRON_ARGS=(
   # core 0.8 and later
   --tensor-model-parallel-size 2

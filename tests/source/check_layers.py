@@ -24,7 +24,7 @@ LAYERS = {
     "models": ["base", "extend", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
     "planners": ["limits.hpp", "steps", "task", "closed_form", "search", "layouts", "online", "catalog"],
     "reports": ["flags", "text", "data", "sections", "answer", "page"],
-    "bench": ["dependencies.hpp", "cli", "pipeline", "reproduce", "sweep", "validate", "commands", "examples", "micro",
+    "bench": ["dependencies.hpp", "cli", "imports", "pipeline", "reproduce", "sweep", "validate", "commands", "examples", "micro",
               "scale", "main.cpp"],
 }
 
@@ -46,6 +46,7 @@ LIBRARIES = {
     "cblas.h": {"exec"},
     "nlopt": {"planners"},
     "CLI/": {"bench"},
+    "yaml-cpp/": {"bench"},
 }
 
 # Programs as others would write them, which build outside of this tree: they name their own files as they lie.
