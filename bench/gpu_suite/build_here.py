@@ -10,7 +10,7 @@ from missions import Mission, Part
 from records import Refused
 
 TARGETS = ("dovetail", "dovetail-exec", "test_gpu")
-WITHOUT = ("NCCL", "MPI", "SIMGRID", "OPENBLAS", "NLOPT", "OPENSSL", "JEMALLOC")  # one GPU needs none, and NCCL is 218 MB to load
+WITHOUT = ("NCCL", "MPI", "SIMGRID", "OPENBLAS", "NLOPT", "OPENSSL", "JEMALLOC", "YAMLCPP")  # one GPU needs none, and NCCL is 218 MB to load
 
 
 def source_of(folder):
