@@ -39,6 +39,9 @@ Attention megatron_attention(const Settings& s, int hidden, int layers) {
     a.head_size = s.whole_if_given("kv_channels").value_or(hidden / a.heads);
     if (s.on("qk_layernorm") || s.on("qk_l2_norm")) a.qk_norm = QkNorm::Head;
   }
+  const std::string softmax = s.choice("softmax_type", {"vanilla", "off-by-one", "learnable"});
+  a.sinks = softmax == "learnable" && a.kind == AttentionKind::GroupedQuery;
+  if (softmax != "vanilla" && !a.sinks) s.unsaid("softmax_type", "here scores have no sink");
   if (!s.given("window_size")) return a;
   int window = 0;
   const std::vector<std::string> sizes = s.words("window_size");

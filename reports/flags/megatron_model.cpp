@@ -50,6 +50,7 @@ class ModelArguments {
     if (a.kv_heads != a.heads) line(fmt::format("--group-query-attention --num-query-groups {}", a.kv_heads));
     if (std::int64_t{a.head_size} * a.heads != m_.hidden) line(fmt::format("--kv-channels {}", a.head_size));
     if (a.qk_norm != QkNorm::None) line("--qk-layernorm");
+    if (a.sinks) line("--softmax-type learnable");
     if (a.qk_norm == QkNorm::Width) cannot("norms of queries and keys of all heads together; these are of each head");
   }
 

@@ -120,6 +120,13 @@ TEST_CASE("arguments of layers: which have experts, and which see a window") {
   CHECK(at(windows, "/model/attention/windowed_layers") == 2);  // 4 - 4 / 2
 }
 
+TEST_CASE("sinks of attention are those that are learned") {
+  CHECK(at(imported("--softmax-type learnable"), "/model/attention/sinks") == true);
+  CHECK(at(imported(""), "/model/attention/sinks").is_null());
+  CHECK(lists(imported("--softmax-type off-by-one").unsaid.missing,
+              "--softmax-type off-by-one: here scores have no sink"));
+}
+
 TEST_CASE("pipelines: uneven ends as a layout, virtual stages by either argument") {
   const std::string two = "--pipeline-model-parallel-size 2 ";
   CHECK(at(imported(two + "--decoder-first-pipeline-num-layers 1"), "/parallelism/pipeline_layout") == "Et*1|t*3L");
