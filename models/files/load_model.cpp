@@ -9,7 +9,7 @@
 namespace dovetail {
 namespace {
 
-// What follows from other sizes, and rules between them.
+// Sets the sizes that follow from others, and checks rules between them.
 void complete_attention(const JsonReader& json, int layers, Attention& a) {
   if (a.window > 0 && !json.has("windowed_layers")) a.windowed_layers = layers;
   if (a.windowed_layers > layers)

@@ -27,7 +27,7 @@ Field peak_rate(std::string_view name, DType dtype) {
   return std::move(field).as_result(name).else_taken("not known");
 }
 
-// Of an Owner with a map `peak`.
+// The owner has a map `peak`.
 template <class Owner>
 const FieldTable& peak_fields() {
   static const FieldTable table = [] {

@@ -15,7 +15,7 @@ struct FieldPath {
   const Field* field = nullptr;
 };
 
-// Those of workload, parallelism, cluster and model that users may give, with the fields of their parts; not what is in
+// Fields of workload, parallelism, cluster and model that users may give, with those of their parts, but not what is in
 // lists.
 const std::vector<FieldPath>& question_fields();
 

@@ -18,7 +18,7 @@ CASES = [
     (["simulate", "--set", "model.attention.kv"], {"model.attention.kv_heads=", "model.attention.kv_rank="}),
     (["simulate", "--set", "cluster.n"], {"cluster.name=", "cluster.nodes=", "cluster.node_link=", "cluster.node_bandwidth=",
                                           "cluster.nvls=", "cluster.nics_per_node=", "cluster.nic_bandwidth=",
-                                          "cluster.network.rails=", "cluster.network.pcie.bandwidth=",
+                                          "cluster.network.fabric=", "cluster.network.slow=", "cluster.network.rails=", "cluster.network.pcie.bandwidth=",
                                           "cluster.network.pcie.gpus_per_switch=",
                                           "cluster.network.pcie.switch_bandwidth="}),
     (["simulate", "--set", "workload.attention", "="], {"flash", "eager"}),
