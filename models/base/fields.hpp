@@ -99,7 +99,7 @@ struct Field {
   std::function<FieldValue(const void*)> shown = {};       // in results; null: get
   bool only_if_unusual = false;                            // `written` says so once it is in a table
 
-  // What a table says of a field beside its type. `Owner` is the struct that the table describes.
+  // A table says more of a field by these. `Owner` is the struct that the table describes.
   Field must() &&;
   Field in(std::string_view unit_name) &&;
   Field from(std::vector<FieldGiver> who, std::string_view otherwise_taken = {}) &&;
@@ -148,7 +148,7 @@ struct FieldTable {
 template <class T>
 const FieldTable& fields_of();
 
-// What a field stands for in a table, from a member of its owner, which may be optional.
+// Entries from a member of the owner, which may be optional.
 namespace field_detail {
 
 template <class T>
@@ -277,7 +277,7 @@ Field choice(std::string_view name, std::span<const std::pair<std::string_view, 
       [names](const FieldValue& v) { return value_named<Enum>(names, v); });
 }
 
-// A member that is an object with a table of its own. Where it is optional, reading makes it.
+// A member that is an object with a table of its own. Reading makes it if it is optional.
 template <auto Member>
 Field part(std::string_view name, std::string_view help) {
   using Owner = field_detail::OwnerOf<Member>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table says of a field, in words.
+// The words of documents and lists for a field of a table.
 #pragma once
 #include <string>
 

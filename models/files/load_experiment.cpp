@@ -61,7 +61,7 @@ TraceStep read_trace_step(const JsonReader& json, const ExperimentFile& file, co
   });
 }
 
-// What the model, the cluster and the trace say of a workload, each more than the one before.
+// A workload by the model, the cluster and the trace, each more than the one before.
 Workload usual_workload(const Model& model, const WorkloadDefaults& defaults, const TraceStep& step) {
   const auto by_cluster = [&](std::string_view field) { return defaults.workload.contains(std::string(field)); };
   Workload w = workload_of(defaults);
