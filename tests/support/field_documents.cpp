@@ -97,8 +97,8 @@ struct SchemaMaker {
                                    return Json{{"enum", choice.names}};
                                  },
                                  [&](QuantityField each) { return quantity(each); },
-                                 [](WholesField each) {
-                                   return Json{{"type", "array"}, {"items", whole_schema(each.least, each.most)}};
+                                 [&](WholesField each) {
+                                   return Json{{"type", "array"}, {"items", whole({each.least, each.most})}};
                                  },
                                  [&](const PartField& each) { return part(each.table()); },
                                  [&](const PartsField& each) { return list(each); },
@@ -138,7 +138,7 @@ struct SchemaMaker {
       if (always_there(field, table)) required.push_back(key);
     }
     Json schema{{"type", "object"}, {"description", without_quotes(table.help)}, {"additionalProperties", false}};
-    if (!required.empty()) schema["required"] = required;
+    if (!required.empty() || form == FieldForm::Results) schema["required"] = required;
     schema["properties"] = std::move(properties);
     return schema;
   }
