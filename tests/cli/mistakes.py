@@ -27,6 +27,8 @@ CONFIG = """{
   "num_hidden_layers": 32
 }
 """
+SCRIPT = "#!/bin/bash\ntorchrun pretrain_gpt.py --tensor-model-parallel-size 2 --num-layers 16\n"
+DEEPSPEED = '{"train_batch_size": 64, "zero_optimization": {"stage": 1}}'
 
 
 @dataclass
@@ -291,6 +293,16 @@ FILES = [
             r"^dovetail: nosuch/config\.json: .*No such file"),
     Mistake("import config.json -o folder.json", "a file in it", r"cannot write folder\.json: Is a directory",
             files={"config.json": '{"model_type": "mixtral"}'}),
+    Mistake("import --megatron run.sh", "a script that lacks sizes",
+            r"run\.sh: --hidden-size is not given.*--model NAME takes", files={"run.sh": SCRIPT}),
+    Mistake("import --megatron run.sh config.json", "the sizes of a checkpoint",
+            r"import: expected one of a config\.json, --megatron FILE",
+            files={"run.sh": SCRIPT, "config.json": CONFIG}),
+    Mistake("import --megatron run.sh --var TP", "the script's variable", r'--var "TP": expected NAME=VALUE',
+            files={"run.sh": SCRIPT}),
+    Mistake("import --deepspeed ds_config.json", "the whole training",
+            r"^ds_config\.json:1:1: .*says nothing of the model; --model NAME gives",
+            files={"ds_config.json": DEEPSPEED}),
     Mistake("import config.json --experts eight", "8", r'--experts "eight": expected a whole number',
             files={"config.json": CONFIG}),
     Mistake("calibrate --base dgx-h100 --nccl-tests out.txt", "a job that did not start",

@@ -3,14 +3,12 @@
 moves to mistakes.py, and `mistakes_test.py PROGRAM poor` shows which are mended. Headings name the source to change."""
 from dataclasses import dataclass
 
-from mistakes import ASK, CONFIG, FILE, JOB, MEGATRON, ON, OWN_CLUSTER, OWN_MODEL, OWN_PLAN, TUNE
+from mistakes import ASK, CONFIG, DEEPSPEED, FILE, JOB, MEGATRON, ON, OWN_CLUSTER, OWN_MODEL, OWN_PLAN, SCRIPT, TUNE
 from mistakes import Mistake, cluster, job, model
 
 SYSTEM = '{"name": "own", "plan": {"scope": "layer"}, "planner": {"name": "fixed"}}'
 RESULT = '{\n  "schema_version": "2.0",\n  "kind": "tuning",\n  "results": []\n}\n'
 INDEX = '{"metadata": {"total_size": 1}, "weight_map": {}}'
-SCRIPT = "#!/bin/bash\ntorchrun pretrain_gpt.py --tensor-model-parallel-size 2 --num-layers 16\n"
-DEEPSPEED = '{"train_batch_size": 64, "zero_optimization": {"stage": 1}}'
 SAFETENSORS = b"\x08\x01\x00\x00\x00\x00\x00\x00{}"
 NOTHING = "(nothing)"  # the program takes it, and says nothing
 QWEN = f"{MEGATRON} --model qwen1.5-moe-a2.7b"
@@ -57,7 +55,8 @@ COMMANDS = [
     command("list", "clusters, models and systems",
             'dovetail: unknown command "list"; what is shipped are the files in the '
             "folder that dovetail doctor shows", r"dovetail doctor"),
-    command("models", "the models that are shipped", 'dovetail: unknown command "models"; what is shipped are the files '
+    command("models", "the models that are shipped",
+            'dovetail: unknown command "models"; what is shipped are the files '
             "in the folder that dovetail doctor shows", r"dovetail doctor"),
     poor("-V", "the version", 'unknown option "-V", did you mean "-h"?',
          'dovetail: unknown option "-V", did you mean "--version"?', r'"-V", did you mean "--version"'),
@@ -260,6 +259,13 @@ KINDS = [
          'unknown key "train_batch_size", expected $schema', "ds_config.json:1:1: a configuration of DeepSpeed, not an "
          "experiment; make one by: dovetail import --deepspeed ds_config.json --model NAME -o job.json",
          r"import --deepspeed ds_config\.json", files={"ds_config.json": DEEPSPEED}),
+    poor("import --deepspeed run.sh --model olmoe-1b-7b", "a launch script",
+         'run.sh:1:1: unexpected "#", expected a value',
+         "run.sh:1:1: no configuration of DeepSpeed, which is JSON; for a script: dovetail import --megatron run.sh",
+         r"--megatron run\.sh", files={"run.sh": SCRIPT}),
+    poor("import --megatron config.json", "a checkpoint", "config.json: --num-layers is not given",
+         "config.json:1:1: a checkpoint's config.json; make a model by: dovetail import config.json -o model.json",
+         r"dovetail import config\.json", files={"config.json": CONFIG}),
     poor("import folder.json", "a folder without a config.json", "folder.json/config.json: cannot be read",
          "dovetail: folder.json: no config.json in this folder; expected the folder of a checkpoint", r"expected"),
     poor("simulate --experiment tuned.json", "the result of tune -o", 'unknown key "schema_version", expected $schema',
@@ -287,7 +293,8 @@ KINDS = [
          'config.json:1:1: no output of nccl-tests: expected "args" and "results", as its option -J writes them',
          r"nccl-tests", files={"config.json": CONFIG}),
     poor("sweep grid.json -o x.jsonl", "axes by name", "/axes: expected an array, got an object",
-         'grid.json:1:10: /axes: expected an array of objects, such as [{"workload.batch": [1, 2]}], got an object',
+         'grid.json:1:10: /axes: expected an array such as [{"name": "workload.batch", "values": [1, 2]}], '
+         'got an object',
          r"such as", files={"grid.json": '{"axes": {"workload.batch": [1, 2]}}'}),
 ]
 

@@ -17,7 +17,7 @@ from wrong_input import prepare, run_wrong_input
 # Each answer leads on by one of these; "see dovetail COMMAND --help" alone does not.
 WAY_ON = re.compile(
     r"did you mean|expected|known: |built: |\bwould\b|make one by|is missing|needs |\bfit|given twice|contradicts|"
-    r"takes|No such file|Is a directory|Permission denied|but .* has|\bgive\b|whole nodes|more .* than|"
+    r"takes|No such file|Is a directory|Permission denied|but .* has|\bgives?\b|whole nodes|more .* than|"
     r"is a format of|add --|comes before|FILE\.|is empty|trailing comma|no experts|already given")
 
 
@@ -83,7 +83,7 @@ def main():
     for word in mistakes.UNDERSTOOD:
         run_understood(checks, given.program, word)
     for mistake in mistakes_poor.POOR:
-        checks.check(re.search(mistake.answer, mistake.wanted), f"/{mistake.answer}/ finds what is wanted: {mistake.typed}")
+        checks.check(re.search(mistake.answer, mistake.wanted), f"/{mistake.answer}/ finds the wanted: {mistake.typed}")
     print(f"{len(mistakes.GOOD)} mistakes are answered well, {len(mistakes.UNDERSTOOD)} words of other tools are "
           f"understood; {len(mistakes_poor.POOR)} mistakes still have a poor answer, which mistakes_poor.py lists")
     checks.finish()
