@@ -133,7 +133,7 @@ struct FieldTable {
   std::shared_ptr<const void> usual;  // a new object
 
   template <class Owner>
-  static FieldTable of(std::string_view title, std::string_view help, std::vector<Field> fields) {
+  static FieldTable of(std::string_view title, std::string_view help, std::vector<Field> fields) {  // NOLINT: moved
     return make(title, help, std::move(fields), std::make_shared<const Owner>());
   }
 
