@@ -86,24 +86,34 @@ struct SchemaMaker {
     return {{type.in_results.ends_with(".json") ? "$ref" : "type", type.in_results}};
   }
 
+  // Results have what programs make, whatever users may write.
+  Json whole(WholeField type) const {
+    if (form == FieldForm::Inputs) return whole_schema(type.least, type.most);
+    return type.least < 0 ? Json{{"type", "integer"}} : Json{{"type", "integer"}, {"minimum", 0}};
+  }
+
+  Json number(const NumberField& type) const {
+    return form == FieldForm::Inputs ? number_schema(type) : Json{{"type", "number"}};
+  }
+
   Json type(const Field& field) const {
-    return std::visit(Overloaded{[](FlagField) {
-                                   return Json{{"type", "boolean"}};
-                                 },
-                                 [](WholeField whole) { return whole_schema(whole.least, whole.most); },
-                                 [](const NumberField& number) { return number_schema(number); },
-                                 [&](TextField each) { return text(each); },
-                                 [](const ChoiceField& choice) {
-                                   return Json{{"enum", choice.names}};
-                                 },
-                                 [&](QuantityField each) { return quantity(each); },
-                                 [&](WholesField each) {
-                                   return Json{{"type", "array"}, {"items", whole({each.least, each.most})}};
-                                 },
-                                 [&](const PartField& each) { return part(each.table()); },
-                                 [&](const PartsField& each) { return list(each); },
-                                 [&](const OtherField& each) { return other(each); }},
-                      field.type);
+    return std::visit(
+        Overloaded{[](FlagField) {
+                     return Json{{"type", "boolean"}};
+                   },
+                   [&](WholeField each) { return whole(each); }, [&](const NumberField& each) { return number(each); },
+                   [&](TextField each) { return text(each); },
+                   [](const ChoiceField& choice) {
+                     return Json{{"enum", choice.names}};
+                   },
+                   [&](QuantityField each) { return quantity(each); },
+                   [&](WholesField each) {
+                     return Json{{"type", "array"}, {"items", whole({each.least, each.most})}};
+                   },
+                   [&](const PartField& each) { return part(each.table()); },
+                   [&](const PartsField& each) { return list(each); },
+                   [&](const OtherField& each) { return other(each); }},
+        field.type);
   }
 
   std::string description(const Field& field, const FieldTable& table) const {

@@ -3,6 +3,7 @@
 #include "models/price/measured_line.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "models/files/calibration_file.hpp"
 #include "models/files/read_parts.hpp"
