@@ -36,7 +36,7 @@ std::vector<Field> sizes() {
       field::whole<&Workload::layers>("layers", 1, 32'767, "Layers of the model that are trained, the first ones.")
           .from({Cluster}, "all"),
       field::whole<&Workload::top_k>("top_k", 0, most_experts, "Experts that each token goes to.")
-          .from({Trace, Model})
+          .from({Trace}, "the model's")
           .for_experts(),
       field::number<&Workload::capacity_factor>(
           "capacity_factor", {},
