@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints what the last real features cost: the files that their commits touched. Usage: feature_cost.py [COUNT]
 
-A commit counts as a feature where it adds lines to a table that says what there is: knobs, programs, kinds of op, fields,
-systems, planners. Commits that only move or mend things add none there, or are left out by the size of what they change
-elsewhere: nobody picks them by hand."""
+A commit counts as a feature where a table that says what there is has more lines after it: knobs, programs, kinds of op,
+fields, systems, planners. Nobody picks the commits by hand."""
 import subprocess
 import sys
 from pathlib import Path
@@ -31,8 +30,9 @@ def git(*arguments):
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
 
 
-def kind_of(path, added):
-    if added < 1:
+def kind_of(path, more):
+    """The kind of thing that a table holds, where it has `more` lines than before."""
+    if more < 1:
         return None
     if path in TABLES:
         return TABLES[path]
@@ -50,12 +50,13 @@ def features(count):
         head, *lines = block.strip().split("\n")
         commit, subject = head.split("\t", 1)
         changed = [line.split("\t") for line in lines if line.count("\t") == 2]
-        changed = [(path, int(added) if added != "-" else 0) for added, _, path in changed if "=>" not in path]
-        kinds = sorted({kind for path, added in changed if (kind := kind_of(path, added))})
+        changed = [(path, *(int(lines) if lines != "-" else 0 for lines in counts))
+                   for *counts, path in changed if "=>" not in path]
+        kinds = sorted({kind for path, added, removed in changed if (kind := kind_of(path, added - removed))})
         if not kinds:
             continue
-        tests = [path for path, _ in changed if path.startswith("tests/")]
-        code = [(path, added) for path, added in changed if path not in tests and Path(path).suffix in CODE]
+        tests = [path for path, _, _ in changed if path.startswith("tests/")]
+        code = [(path, added) for path, added, _ in changed if path not in tests and Path(path).suffix in CODE]
         found.append((commit, subject, kinds, len(code), len(tests), len(changed) - len(code) - len(tests),
                       sum(added for _, added in code)))
         if len(found) == count:
