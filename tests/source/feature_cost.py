@@ -65,13 +65,19 @@ def features(count):
 
 
 def main():
+    if subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, check=False).returncode != 0:
+        print("skipped: this folder has no history of commits")
+        return 77
     found = features(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
     print("| commit | what | adds | code files | tests | other | + lines of code |")
     print("|---|---|---|---|---|---|---|")
     for commit, subject, kinds, code, tests, other, added in found:
         print(f"| {commit} | {subject} | {', '.join(kinds)} | {code} | {tests} | {other} | {added} |")
-    if found:
-        print(f"\nMedian of {len(found)}: {median(row[3] for row in found):g} code files.")
+    if not found:
+        print("no commit added to a table")
+        return 1
+    print(f"\nMedian of {len(found)}: {median(row[3] for row in found):g} code files.")
+    return 0
 
 
-main()
+sys.exit(main())
