@@ -6,7 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "bench/imports/fields.hpp"
+#include "bench/imports/config_fields.hpp"
 #include "bench/imports/given_run.hpp"
 #include "models/base/json/json_reader.hpp"
 #include "models/base/json/json_text.hpp"
@@ -34,7 +34,7 @@ std::string marked(const std::string& text) {
 }
 
 void add_object(const JsonFile& file, const Json& object, const std::string& pointer, const std::string& section,
-                std::vector<Field>& fields) {
+                std::vector<ConfigField>& fields) {
   for (const auto& [key, value] : object.items()) {
     const std::string place = child_pointer(pointer, key);
     if (value.is_null() || key.starts_with('_')) continue;
@@ -42,7 +42,7 @@ void add_object(const JsonFile& file, const Json& object, const std::string& poi
       add_object(file, value, place, section.empty() ? key : section, fields);
       continue;
     }
-    Field field{section, key, {}, {}, file.locate_key(place)};
+    ConfigField field{section, key, {}, {}, file.locate_key(place)};
     if (value.is_boolean()) {
       field.on = value.get<bool>();
     } else if (value.is_array()) {
@@ -56,9 +56,9 @@ void add_object(const JsonFile& file, const Json& object, const std::string& poi
 
 void add_arguments(const JsonFile& file, const Json& value, const std::string& pointer, GivenRun& run) {
   if (value.is_object()) {
-    std::vector<Field> fields;
+    std::vector<ConfigField> fields;
     add_object(file, value, pointer, "", fields);
-    run.fields = std::ranges::none_of(fields, [](const Field& field) { return field.key.starts_with("--"); });
+    run.fields = std::ranges::none_of(fields, [](const ConfigField& field) { return field.key.starts_with("--"); });
     add_fields(std::move(fields), run);
     return;
   }

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "bench/imports/fields.hpp"
+#include "bench/imports/config_fields.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
 

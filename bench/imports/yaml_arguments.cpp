@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "bench/imports/fields.hpp"
+#include "bench/imports/config_fields.hpp"
 #include "bench/imports/given_run.hpp"
 
 namespace dovetail::bench {
@@ -50,7 +50,7 @@ class YamlFields {
     }
   }
 
-  std::vector<Field> take() { return std::move(fields_); }
+  std::vector<ConfigField> take() { return std::move(fields_); }
 
  private:
   [[noreturn]] void fail(const YAML::Node& node, std::string_view message) const {
@@ -80,8 +80,8 @@ class YamlFields {
     return std::string(1, open_mark) + text;
   }
 
-  Field field(const std::string& section, const std::string& key, const YAML::Node& at, const YAML::Node& value) {
-    Field field{section, key, {}, {}, place_of(at.Mark(), name_)};
+  ConfigField field(const std::string& section, const std::string& key, const YAML::Node& at, const YAML::Node& value) {
+    ConfigField field{section, key, {}, {}, place_of(at.Mark(), name_)};
     if (value.IsSequence()) {
       for (const YAML::Node& each : value) {
         count(each, 0);
@@ -97,7 +97,7 @@ class YamlFields {
   const std::string& name_;
   const Variables& variables_;
   GivenRun& run_;
-  std::vector<Field> fields_;
+  std::vector<ConfigField> fields_;
   int nodes_ = 0;
 };
 
@@ -120,8 +120,8 @@ GivenRun read_yaml_arguments(const std::string& text, const std::string& name, c
   } catch (const YAML::Exception& error) {
     throw InputError(place_of(error.mark, name), error.msg);
   }
-  std::vector<Field> all = fields.take();
-  run.fields = std::ranges::none_of(all, [](const Field& field) { return field.key.starts_with("--"); });
+  std::vector<ConfigField> all = fields.take();
+  run.fields = std::ranges::none_of(all, [](const ConfigField& field) { return field.key.starts_with("--"); });
   add_fields(std::move(all), run);
   run.read = fmt::format("the fields in {}", name);
   if (run.arguments.empty())

@@ -161,7 +161,7 @@ validate = _command("validate", "Measures how far predictions are off, on the si
 reproduce = _command("reproduce", "Recomputes published tables and measured steps beside the numbers of others.")
 sweep = _command("sweep", "Simulates systems over a grid of settings; its cells are the list \"results\".")
 calibrate = _command("calibrate", "Measures what operations cost on this machine.")
-import_ = _command("import", "Makes a model from a Hugging Face config.json.")
+import_ = _command("import", "Makes a model or an experiment from files of checkpoints and trainings.")
 doctor = _command("doctor", "Lists as text what this build and this machine can do.")
 
 

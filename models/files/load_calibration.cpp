@@ -84,8 +84,9 @@ void require_sustained(const JsonReader& json, const SustainedRate& cost, std::s
 template <class Cost>
 void require_each(const JsonReader& json, std::string_view key, const std::vector<Cost>& costs,
                   void (*require)(const JsonReader&, const Cost&, std::span<const Cost>)) {
-  const auto list = json.find(key);
-  for (std::size_t i = 0; i < costs.size(); ++i) require(list->elements()[i], costs[i], std::span(costs).first(i));
+  if (costs.empty()) return;
+  const std::vector<JsonReader> entries = json.at(key).elements();
+  for (std::size_t i = 0; i < costs.size(); ++i) require(entries[i], costs[i], std::span(costs).first(i));
 }
 
 // "8192,4096,4096,1,345.6": the sizes of the shape, then microseconds.

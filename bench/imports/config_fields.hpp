@@ -11,7 +11,7 @@
 namespace dovetail::bench {
 
 // One field: a switch that is on or off, or values.
-struct Field {
+struct ConfigField {
   std::string section;  // the key of the outermost object around it; empty: none
   std::string key;
   std::optional<bool> on = {};
@@ -25,6 +25,6 @@ std::vector<std::string> words_in(std::string_view text);
 // Adds the arguments that the fields stand for: under the names of Megatron Bridge too, and switches that turn off what
 // is on by default. If sections give one field twice, the
 // model's counts, then those of training and gradients.
-void add_fields(std::vector<Field> fields, GivenRun& run);
+void add_fields(std::vector<ConfigField> fields, GivenRun& run);
 
 }  // namespace dovetail::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/imports/fields.hpp"
+#include "bench/imports/config_fields.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,7 +53,7 @@ void add(std::string_view name, std::vector<std::string> values, const Location&
 }
 
 // "bf16_mixed", "bf16_with_fp8_mixed": formats by the name of a recipe.
-void add_precision(const Field& field, GivenRun& run) {
+void add_precision(const ConfigField& field, GivenRun& run) {
   const std::string& text = field.values.front();
   for (const std::string_view format : {"bf16", "fp16"})
     if (text.find(format) != std::string::npos) add(format, {}, field.where, run);
@@ -61,7 +61,7 @@ void add_precision(const Field& field, GivenRun& run) {
   add("fp8_format", {"e4m3"}, field.where, run);
 }
 
-bool add_other_format(const Field& field, const std::string& name, GivenRun& run) {
+bool add_other_format(const ConfigField& field, const std::string& name, GivenRun& run) {
   if (field.values.empty()) return false;
   const std::string& text = field.values.front();
   if (name == "mixed_precision" || name == "precision") {
@@ -82,7 +82,7 @@ bool add_other_format(const Field& field, const std::string& name, GivenRun& run
 }
 
 // A switch of a configuration: on by an argument, or off by one whose name says so.
-void add_switch(const Field& field, const std::string& name, GivenRun& run) {
+void add_switch(const ConfigField& field, const std::string& name, GivenRun& run) {
   const auto other = std::ranges::find(other_names, std::string_view(name), &OtherName::field);
   if (other != other_names.end()) {
     if (*field.on != other->inverse) add(other->argument, {}, field.where, run);
@@ -101,7 +101,7 @@ void add_switch(const Field& field, const std::string& name, GivenRun& run) {
   if (*field.on) add(name, {}, field.where, run);  // which is not known
 }
 
-std::size_t rank_of(const Field& field) {
+std::size_t rank_of(const ConfigField& field) {
   return static_cast<std::size_t>(std::ranges::find(first_sections, std::string_view(field.section)) -
                                   first_sections.begin());
 }
@@ -120,9 +120,9 @@ std::vector<std::string> words_in(std::string_view text) {
   return words;
 }
 
-void add_fields(std::vector<Field> fields, GivenRun& run) {
+void add_fields(std::vector<ConfigField> fields, GivenRun& run) {
   std::ranges::stable_sort(fields, std::ranges::greater{}, rank_of);
-  for (const Field& field : fields) {
+  for (const ConfigField& field : fields) {
     const std::string name = as_name(field.key);
     if (field.on) {
       add_switch(field, name, run);
