@@ -56,19 +56,55 @@ Attention megatron_attention(const Settings& s, int hidden, int layers) {
   return a;
 }
 
-// A layer sees all where its number, from 1, is a multiple of the frequency.
-void read_windowed_layers(const Settings& s, Model& model) {
-  if (model.attention.window == 0 || !s.given("window_attn_skip_freq")) return;
-  const std::string text = s.list_text("window_attn_skip_freq");
-  if (const auto list = layer_list(text)) {
-    model.attention.windowed_layers = std::min(model.layers, static_cast<int>(std::ranges::count(*list, true)));
-    return;
-  }
+// Of `layers`, those that a list marks by 1, or all but each whose number, from 1, is a multiple of the frequency.
+int marked_layers(const Settings& s, std::string_view name, int layers) {
+  const std::string text = s.list_text(name);
+  if (const auto list = layer_list(text)) return std::min(layers, static_cast<int>(std::ranges::count(*list, true)));
   int every = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), every).ptr;
   if (end != text.data() + text.size() || every < 1)
-    s.fail("window_attn_skip_freq", fmt::format("{}, expected a number or a list of 0 and 1", in_quotes(text)));
-  model.attention.windowed_layers = model.layers - model.layers / every;
+    s.fail(name, fmt::format("{}, expected a number or a list of 0 and 1", in_quotes(text)));
+  return layers - layers / every;
+}
+
+void read_windowed_layers(const Settings& s, Model& model) {
+  if (model.attention.window == 0 || !s.given("window_attn_skip_freq")) return;
+  model.attention.windowed_layers = marked_layers(s, "window_attn_skip_freq", model.layers);
+}
+
+void read_gated_delta_net(const Settings& s, Model& model) {
+  if (!s.given("linear_attention_freq"))
+    s.fail("experimental_attention_variant", "needs --linear-attention-freq, which says the layers of either kind");
+  Recurrence& r = model.recurrence;
+  r.layers = marked_layers(s, "linear_attention_freq", model.layers);
+  if (r.layers == model.layers) s.fail("linear_attention_freq", "leaves no layer with attention, which is not built");
+  if (r.layers == 0) return;
+  model.attention.layers = model.layers - r.layers;
+  r.heads = s.whole("linear_num_value_heads");
+  r.value_size = s.whole("linear_value_head_dim");
+  r.key_heads = s.whole("linear_num_key_heads");
+  r.key_size = s.whole("linear_key_head_dim");
+  r.convolution = s.whole("linear_conv_kernel_dim");
+}
+
+void read_position_index(const Settings& s, Model& model) {
+  for (const char* name : {"dsa_indexer_topk", "dsa_indexer_n_heads", "dsa_indexer_head_dim"})
+    if (!s.given(name)) s.fail("experimental_attention_variant", fmt::format("dsa needs {}", as_option(name)));
+  Attention& a = model.attention;
+  a.window = s.whole("dsa_indexer_topk");
+  a.windows = Windows::Chosen;
+  a.windowed_layers = model.layers;
+  a.index = {s.whole("dsa_indexer_n_heads"), s.whole("dsa_indexer_head_dim")};
+}
+
+void read_attention_variant(const Settings& s, Model& model) {
+  if (s.on("attention_output_gate")) model.attention.gate = OutputGate::Element;
+  if (!s.given("experimental_attention_variant")) return;
+  const std::string variant =
+      s.choice("experimental_attention_variant", {"gdn", "gated_delta_net", "gdn2", "dsa"});
+  if (variant == "dsa") return read_position_index(s, model);
+  if (variant == "gdn2") s.unsaid("experimental_attention_variant", "gdn2 is taken as gdn");
+  read_gated_delta_net(s, model);
 }
 
 int dense_size(const Settings& s, int hidden) {
@@ -130,8 +166,8 @@ void read_moe_layers(const Settings& s, Model& model) {
 Router megatron_router(const Settings& s, const Model& model) {
   Router router;
   const std::string score = s.choice("moe_router_score_function", {"softmax", "sigmoid", "sqrtsoftplus"});
-  router.scoring = score == "sigmoid" ? Scoring::Sigmoid : Scoring::Softmax;
-  if (score == "sqrtsoftplus") s.unsaid("moe_router_score_function", "here it is softmax");
+  for (const auto& [name, scoring] : scoring_names)
+    if (name == score) router.scoring = scoring;
   router.groups = s.whole("moe_router_num_groups");
   router.top_groups = s.whole_if_given("moe_router_group_topk").value_or(router.groups);
   if (model.experts % router.groups != 0)
@@ -141,7 +177,7 @@ Router megatron_router(const Settings& s, const Model& model) {
            fmt::format("{}, expected at most the {} groups", router.top_groups, router.groups));
   router.scale = s.number("moe_router_topk_scaling_factor");
   if (router.scale <= 0) s.fail("moe_router_topk_scaling_factor", "expected more than zero");
-  router.normalise = model.top_k > 1 && (router.scoring == Scoring::Sigmoid || !s.on("moe_router_pre_softmax"));
+  router.normalise = model.top_k > 1 && (router.scoring != Scoring::Softmax || !s.on("moe_router_pre_softmax"));
   router.correction_bias = s.on("moe_router_enable_expert_bias");
   return router;
 }
@@ -213,6 +249,7 @@ Model megatron_model(const MegatronSettings& s, const ImportRequest& request, in
   model.hidden = s.required_whole("hidden_size");
   model.attention = megatron_attention(s, model.hidden, model.layers);
   read_windowed_layers(s, model);
+  read_attention_variant(s, model);
   model.expert_kind = s.on("swiglu") || s.on("quick_geglu") ? ExpertKind::Gated : ExpertKind::Ffn;
   const std::string norm = s.choice("normalization", {"LayerNorm", "RMSNorm"});
   model.norms = norm == "RMSNorm" ? NormKind::Rms : NormKind::Layer;

@@ -17,6 +17,8 @@
 #include "models/price/sizes_used.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/question/model_flops.hpp"
+#include "models/question/parameters.hpp"
+#include "models/question/recurrence_sizes.hpp"
 #include "models/question/volumes.hpp"
 #include "reports/text/format.hpp"
 
@@ -166,6 +168,26 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
   return parts;
 }
 
+// Layers differ in how they mix tokens, but a step has their mean in each layer.
+std::string mean_of_layers(const Experiment& e) {
+  const Model& m = e.model;
+  const Recurrence& r = m.recurrence;
+  if (r.layers == 0) return {};
+  const double positions = e.workload.causal ? e.workload.sequence / 2. : e.workload.sequence;
+  const Attention& a = m.attention;
+  const std::int64_t widths = std::int64_t{a.heads} * (a.head_size + a.value_head_size());
+  const double attention = 2 * static_cast<double>(attention_matrices(a, m.hidden, a.heads, a.kv_heads)) +
+                           2 * positions * static_cast<double>(widths);
+  const double recurrence =
+      2 * static_cast<double>(recurrence_sizes(r, m.hidden, 1).parameters()) + state_flops(r);
+  return fmt::format(
+      "{} of {} layers have attention ({:.3g} GFLOP a token forward), {} a recurrence, {} ({:.3g}): each layer of the "
+      "step is priced as their mean, so stages and memory peaks may differ by that. The recurrence's times are derived "
+      "from products of chunks",
+      m.attention_layers(), m.layers, attention / 1e9, r.layers, name_in(recurrence_kind_names, r.kind),
+      recurrence / 1e9);
+}
+
 // Embedding and output head are one matrix each, on the first and the last stage, divided over mp ranks.
 std::string left_out(const Experiment& e) {
   if (e.workload.extent == Extent::Model) {
@@ -234,6 +256,7 @@ void add_limits(Report& report) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
   add(left_out(e));
+  if (const std::string mean = mean_of_layers(e); !mean.empty()) add(mean);
   if (const auto parts = parts_left_out(e); !parts.empty())
     add(fmt::format("neither time nor memory has these parts of {}: {}", e.model.name, fmt::join(parts, "; ")));
   if (report.kind != "run") add(flops_of_token(e));

@@ -12,6 +12,17 @@ void require_executable(const Experiment& e) {
   };
   const Attention& a = e.model.attention;
   const bool latent = a.kind == AttentionKind::Latent;
+  require(e.model.recurrence.layers == 0, "/model/recurrence", "recurrences are simulated, not executed yet");
+  require(e.model.expert_input == 0, "/model/expert_input",
+          "experts between projections are simulated, not executed yet");
+  require(a.gate == OutputGate::None, "/model/attention/gate",
+          "gates of attention's output are simulated, not executed yet");
+  require(latent || a.value_size == 0, "/model/attention/value_size",
+          "values of another size than keys are simulated, not executed yet");
+  require(a.windowed.heads == 0, "/model/attention/windowed",
+          "layers with other heads are simulated, not executed yet");
+  require(a.windows != Windows::Chosen, "/model/attention/windows",
+          "attention to chosen positions is simulated, not executed yet");
   require(!e.workload.whole_layers() || (latent ? a.rope_size : a.head_size) % 2 == 0,
           latent ? "/model/attention/rope_size" : "/model/attention/head_size",
           "rotary positions turn pairs of elements; expected an even size");

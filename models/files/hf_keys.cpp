@@ -10,7 +10,7 @@ constexpr std::string_view ends[] = {"_token_id", "_token_ids",   "_token_index"
                                      "_eps",      "_epsilon",     "_range",       "_coef",    "_coeff",
                                      "_std",      "_softcapping", "_multiplier",  "_theta",   "_alpha"};
 constexpr std::string_view begins[] = {
-    "_", "rope_", "rotary_", "original_max_position", "quantization", "initializer_", "output_"};
+    "_", "time_step_", "mamba_ssm_", "rope_", "rotary_", "original_max_position", "quantization", "initializer_", "output_"};
 constexpr std::string_view others[] = {"architectures",
                                        "model_type",
                                        "auto_map",
@@ -77,7 +77,37 @@ constexpr std::string_view others[] = {"architectures",
                                        "attn_factor",
                                        "beta_fast",
                                        "beta_slow",
-                                       "router_dtype"};
+                                       "router_dtype",
+                                       "mlp_hidden_act",
+                                       "mamba_hidden_act",
+                                       "mamba_proj_bias",
+                                       "mamba_chunk_size",
+                                       "chunk_size",
+                                       "use_mamba_kernels",
+                                       "num_logits_to_keep",
+                                       "rescale_prenorm_residual",
+                                       "residual_in_fp32",
+                                       "indexer_rope_interleave",
+                                       "mla_use_nope",
+                                       "use_gemma_norm",
+                                       // Of generation, which transformers writes beside the model.
+                                       "chunk_size_feed_forward",
+                                       "diversity_penalty",
+                                       "encoder_no_repeat_ngram_size",
+                                       "length_penalty",
+                                       "max_length",
+                                       "min_length",
+                                       "no_repeat_ngram_size",
+                                       "num_beam_groups",
+                                       "num_beams",
+                                       "num_return_sequences",
+                                       "pruned_heads",
+                                       "repetition_penalty",
+                                       "return_dict",
+                                       "temperature",
+                                       "top_k",
+                                       "top_p",
+                                       "typical_p"};
 
 }  // namespace
 

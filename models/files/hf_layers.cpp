@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "models/base/names.hpp"
+#include "models/files/hf_recurrence.hpp"
+
 namespace dovetail {
 namespace {
 
@@ -38,6 +41,7 @@ void keep_frequent(const JsonReader& frequency, LayerFlags& layers) {
 }
 
 LayerFlags layers_with_experts(const HfConfig& config, int count) {
+  if (LayerFlags listed = listed_experts(config); !listed.empty()) return listed;
   LayerFlags layers(static_cast<std::size_t>(count), true);
   const auto in = [](const std::vector<int>& numbers, int layer) { return std::ranges::count(numbers, layer) > 0; };
   if (const auto list = config.find({"moe_layers"})) {
@@ -67,22 +71,16 @@ struct Unbuilt {
   std::string_view key, why;
 };
 constexpr std::array unbuilt{
-    Unbuilt{"mamba_d_state", "state-space layers are not built, only attention"},
-    Unbuilt{"mamba_d_conv", "state-space layers are not built, only attention"},
-    Unbuilt{"ssm_cfg", "state-space layers are not built, only attention"},
-    Unbuilt{"hybrid_override_pattern", "state-space layers are not built, only attention"},
-    Unbuilt{"linear_attn_config", "linear attention is not built"},
-    Unbuilt{"linear_num_value_heads", "linear attention is not built"},
+    Unbuilt{"ssm_cfg", "a model of state spaces alone is not built: some layers need attention"},
     Unbuilt{"use_cla", "layers that share keys and values are not built"},
     Unbuilt{"num_kv_shared_layers", "layers that share keys and values are not built"},
     Unbuilt{"is_encoder_decoder", "an encoder is not built, only layers of a decoder"},
-    Unbuilt{"conv_L_cache", "convolutions are not built, only attention"},
     Unbuilt{"block_configs", "layers that differ from each other are not built"},
+    Unbuilt{"o_lora_rank", "outputs of attention through a low rank, and positions that are compressed, are not built"},
     Unbuilt{"global_head_dim", "layers with heads of another size are not built"},
     Unbuilt{"hidden_size_per_layer_input", "embeddings of each layer are not built"},
     Unbuilt{"altup_num_inputs", "layers with several inputs are not built"},
     Unbuilt{"share_q_dim", "queries that heads share are not built"},
-    Unbuilt{"moe_latent_size", "experts between projections to a latent size are not built"},
     Unbuilt{"zero_expert_num", "experts that compute nothing are not built"},
 };
 
@@ -114,17 +112,47 @@ int layers_with_chunks(const HfConfig& config, int layers) {
 int layers_with_windows(const HfConfig& config, const HfConventions& family, int layers) {
   const int every = config.integer_or({"sliding_window_pattern"}, family.full_attention_every, 0);
   const int first = config.integer_or({"max_window_layers"}, 0, 0);
+  if (const auto pattern = config.find({"hybrid_layer_pattern"})) {  // MiMo: 1 for each layer with a window
+    const std::vector<int> flags = listed(*pattern);
+    return static_cast<int>(std::ranges::count(flags, 1));
+  }
   if (every > 0) return layers - layers / every;
   return config.given({"use_sliding_window"}) ? layers - std::min(layers, first) : layers;
 }
 
 // In `layers` of them, unless the config lists its layers.
-void set_windows(const HfConfig& config, std::string_view kind, const JsonReader& size, int layers, Model& model) {
-  if (const int listed = count_of(config, fmt::format("{}_attention", kind)); listed >= 0) layers = listed;
+void set_windows(const HfConfig& config, Windows windows, const JsonReader& size, int layers, Model& model) {
+  constexpr Names<Windows, 3> types{{{"sliding_attention", Windows::Sliding},
+                                     {"chunked_attention", Windows::Chunks},
+                                     {"sparse_attention", Windows::Chosen}}};
+  if (const int listed = count_of(config, name_in(types, windows)); listed >= 0) layers = listed;
   if (layers == 0) return;
   model.attention.window = size.integer(1);
-  model.attention.windowed_layers = std::min(layers, model.layers);
-  model.attention.windows = kind == "chunked" ? Windows::Chunks : Windows::Sliding;
+  model.attention.windowed_layers = std::min(layers, model.attention_layers());
+  model.attention.windows = windows;
+}
+
+// MiniMax-M3: an index chooses whole blocks of positions, in layers that are marked by 1.
+void set_chosen_blocks(const JsonReader& sparse, Model& model) {
+  if (sparse.has("use_sparse_attention") && !sparse.at("use_sparse_attention").boolean()) return;
+  Attention& a = model.attention;
+  a.window = sparse.integer("sparse_topk_blocks", 1) * sparse.integer("sparse_block_size", 1);
+  a.windows = Windows::Chosen;
+  a.index = {sparse.integer("sparse_num_index_heads", 1),
+             sparse.integer("sparse_index_dim", 1)};
+  a.windowed_layers = model.attention_layers();
+  if (sparse.has("sparse_attention_freq"))
+    a.windowed_layers = static_cast<int>(std::ranges::count(listed(sparse.at("sparse_attention_freq")), 1));
+}
+
+// MiMo gives the heads of layers with windows by keys of their own.
+void set_windowed_heads(const HfConfig& config, Attention& a) {
+  const HeadSizes whole{a.heads, a.kv_heads, a.head_size, a.value_size};
+  HeadSizes windowed{config.integer_or({"swa_num_attention_heads"}, a.heads),
+                     config.integer_or({"swa_num_key_value_heads"}, a.kv_heads),
+                     config.integer_or({"swa_head_dim"}, a.head_size), config.integer_or({"swa_v_head_dim"}, a.value_size, 0)};
+  if (windowed.value_size == windowed.head_size) windowed.value_size = 0;
+  if (a.windowed_layers > 0 && windowed != whole) a.windowed = windowed;
 }
 
 }  // namespace
@@ -132,10 +160,15 @@ void set_windows(const HfConfig& config, std::string_view kind, const JsonReader
 void read_windows(const HfConfig& config, const HfConventions& family, Model& model) {
   const int sliding = layers_with_windows(config, family, model.layers);
   if (const auto window = config.find({"sliding_window"}); window && config.boolean_or({"use_sliding_window"}, true))
-    set_windows(config, "sliding", *window, sliding, model);
-  if (const auto chunk = config.find({"attention_chunk_size"}))
-    set_windows(config, "chunked", *chunk, layers_with_chunks(config, model.layers), model);
-  if (const auto top = config.find({"index_topk"})) set_windows(config, "sparse", *top, model.layers, model);
+    set_windows(config, Windows::Sliding, *window, sliding, model);
+  set_windowed_heads(config, model.attention);
+  if (const auto chunk = config.find({"attention_chunk_size"}); chunk && !config.given({"hybrid_layer_pattern"}))
+    set_windows(config, Windows::Chunks, *chunk, layers_with_chunks(config, model.layers), model);
+  if (const auto top = config.find({"index_topk"})) {
+    set_windows(config, Windows::Chosen, *top, model.layers, model);
+    model.attention.index = {config.integer({"index_n_heads"}, 1), config.integer({"index_head_dim"}, 1)};
+  }
+  if (const auto sparse = config.find({"sparse_attention_config"})) set_chosen_blocks(*sparse, model);
 }
 
 void read_moe_layers(const HfConfig& config, Model& model) {
@@ -164,13 +197,6 @@ void refuse_other_layers(const HfConfig& config) {
     config.at({"use_residual"}).fail("experts beside a dense part are not built here");
   for (const auto& [key, why] : unbuilt)
     if (const auto found = config.find({key}); found && is_set(*found)) found->fail(why);
-  if (const auto types = config.find({"layer_types", "layers_block_type"}))
-    for (const JsonReader& each : types->elements())
-      if (const std::string type = each.string(); !type.ends_with("attention") || type.starts_with("linear"))
-        each.fail(fmt::format("layers of {} are not built, only attention", type));
-  if (const auto types = config.find({"attn_type_list"}))
-    for (const JsonReader& each : types->elements())
-      if (each.integer() != 1) each.fail("linear attention is not built, expected 1");
 }
 
 bool dense_beside_experts(const HfConfig& config) {
@@ -181,10 +207,6 @@ bool dense_beside_experts(const HfConfig& config) {
 std::vector<std::string> left_out_of(const HfConfig& config) {
   std::vector<std::string> left_out;
   if (config.nested()) left_out.emplace_back("all but the language model: parts for images, sounds and films");
-  if (const auto top = config.find({"index_topk"}))
-    left_out.push_back(fmt::format(
-        "the index by which sparse attention chooses {} tokens; attention to them is priced as to a window of as many",
-        top->integer()));
   if (config.boolean_or({"use_parallel_residual", "parallel_attn"}, false))
     left_out.emplace_back(
         "the order of attention and the dense part, which read the same input: one follows the other");

@@ -20,8 +20,8 @@ void read_windows(const HfConfig& config, const HfConventions& family, Model& mo
 // Arctic).
 bool dense_beside_experts(const HfConfig& config);
 
-// Throws InputError at the key of a layer that is not built: state-space and linear attention, keys and values shared
-// between layers, encoders.
+// Throws InputError at the key of a layer that is not built: keys and values shared between layers, encoders, layers of
+// different sizes.
 void refuse_other_layers(const HfConfig& config);
 
 // A sentence for each part of attention and of the whole that is left out of the model.

@@ -15,6 +15,7 @@
 #include "models/files/hf_config.hpp"
 #include "models/files/hf_conventions.hpp"
 #include "models/files/hf_layers.hpp"
+#include "models/files/hf_recurrence.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schema_file.hpp"
 
@@ -33,8 +34,11 @@ void read_grouped_query(const HfConfig& config, const HfConventions& family, Mod
   a.kv_heads = config.integer_or({"num_key_value_heads", "attn_config/kv_n_heads", "num_kv_heads"}, a.heads);
   const int head_size = config.integer_or({"head_dim", "attention_head_dim"}, 0);
   a.head_size = head_size > 0 ? head_size : usual_head_size(config, model);
+  a.value_size = config.integer_or({"v_head_dim"}, 0, 0);
+  if (a.value_size == a.head_size) a.value_size = 0;
   a.qk_norm = family.qk_norm;
   a.sinks = family.sinks;
+  a.gate = config.boolean_or({"attn_output_gate", "attention_output_gate"}, false) ? OutputGate::Element : family.output_gate;
   if (config.boolean_or({"use_qk_norm", "qk_layernorm"}, false)) a.qk_norm = family.use_qk_norm;
   model.biases = family.biases;
   if (model.biases == Biases::None && config.boolean_or({"attention_bias"}, false))
@@ -51,27 +55,30 @@ void read_latent(const HfConfig& config, Model& model) {
   a.rope_size = config.integer({"qk_rope_head_dim"}, 0, most_head_size);
   a.value_size = config.integer({"v_head_dim"}, 1, most_head_size);
   a.head_size = a.nope_size + a.rope_size;
+  for (const std::string_view repeated : {"num_key_value_heads", "head_dim", "qk_head_dim"}) config.given({repeated});
+  if (config.boolean_or({"mla_use_output_gate"}, false)) a.gate = OutputGate::Element;
 }
 
 int dense_hidden(const HfConfig& config, const Model& model) {
   constexpr int usual_growth = 4, largest = JsonReader::int_max / usual_growth;  // of GPT-2
   if (config.given({"n_embd"})) return config.integer_or({"n_inner"}, usual_growth * std::min(model.hidden, largest));
-  return config.integer({"intermediate_size_mlp", "intermediate_size", "ffn_hidden_size"}, 1);
+  return config.integer({"dense_intermediate_size", "intermediate_size_mlp", "intermediate_size", "ffn_hidden_size"},
+                        1);
 }
 
 Router read_router(const HfConfig& config, const HfConventions& family) {
   Router router;
   router.scoring = family.scoring;
-  if (const auto scoring = config.find({"scoring_func"})) router.scoring = scoring->enumeration(scoring_names);
+  if (const auto scoring = config.find({"scoring_func", "moe_router_activation_func"})) router.scoring = scoring->enumeration(scoring_names);
   const auto named = config.find({"topk_method"});
   const std::string method = named ? named->string() : family.correction_bias ? "noaux_tc" : "greedy";
   if (method != "greedy") {
-    router.groups = config.integer_or({"n_group"}, 1);
+    router.groups = config.integer_or({"n_group", "num_expert_group"}, 1);
     router.top_groups = config.integer_or({"topk_group"}, router.groups);
   }
-  router.correction_bias = method == "noaux_tc" || config.boolean_or({"use_routing_bias", "moe_use_aux_free"}, false);
-  router.scale = config.number_or({"routed_scaling_factor"}, 1);
-  router.normalise = config.boolean_or({"norm_topk_prob", "ffn_config/moe_normalize_expert_weights"}, family.normalise);
+  router.correction_bias = method == "noaux_tc" || config.boolean_or({"use_routing_bias", "moe_use_aux_free", "use_moe_router_bias", "use_expert_bias"}, false);
+  router.scale = config.number_or({"routed_scaling_factor", "moe_router_scaling_factor"}, 1);
+  router.normalise = config.boolean_or({"norm_topk_prob", "moe_renormalize", "ffn_config/moe_normalize_expert_weights"}, family.normalise);
   return router;
 }
 
@@ -79,8 +86,11 @@ SharedExpertSizes read_shared(const HfConfig& config, const HfConventions& famil
   if (dense_beside_experts(config))  // Arctic's is as wide as the model
     return {1, config.given({"parallel_attn_mlp_res"}) ? model.hidden : config.integer({"intermediate_size"}, 1),
             false};
+  config.given({"n_shared_experts"});  // one, where it has a size of its own
   if (const int hidden =
-          config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim"}, 0, 0);
+          config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim",
+                             "moe_shared_expert_intermediate_size"},
+                            0, 0);
       hidden > 0)
     return {1, hidden, family.shared_gate};
   const int count =
@@ -98,11 +108,12 @@ void read_experts(const HfConfig& config, const HfConventions& family, Model& mo
       family.expert_size
           ? config.integer({"moe_intermediate_size"}, 1)
           : config.integer({"moe_intermediate_size", "ffn_config/ffn_hidden_size", "intermediate_size"}, 1);
+  model.expert_input = config.integer_or({"moe_latent_size", "routed_expert_hidden_size"}, 0, 0);
   read_moe_layers(config, model);
   if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = dense_hidden(config, model);
   model.shared_experts = read_shared(config, family, model);
   model.router = read_router(config, family);
-  model.mtp_layers = config.integer_or({"num_nextn_predict_layers"}, 0, 0);
+  model.mtp_layers = config.integer_or({"num_nextn_predict_layers", "mtp_num_hidden_layers"}, 0, 0);
 }
 
 // Without experts, or with as many as are chosen in the place of each feed-forward part.
@@ -120,7 +131,8 @@ void read_dense(const HfConfig& config, const ExpertChoice& choice, Model& model
 Model read_config(const HfConfig& config, const HfConventions& family, const ExpertChoice& choice) {
   Model model;
   constexpr int most_layers = 10'000;  // far above any model; each layer is looked at
-  model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer"}, 1, most_layers);
+  if (listed_experts(config).empty())  // else that list is of the layers
+    model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer"}, 1, most_layers);
   model.hidden = config.integer({"hidden_size", "d_model", "n_embd"}, 1);
   model.attention.heads = config.integer({"num_attention_heads", "n_heads", "n_head"}, 1);
   model.vocabulary = config.integer({"vocab_size"}, 1);
@@ -132,6 +144,7 @@ Model read_config(const HfConfig& config, const HfConventions& family, const Exp
     read_latent(config, model);
   else
     read_grouped_query(config, family, model);
+  read_recurrence(config, model);
   read_windows(config, family, model);
   if (config.given({"n_positions"})) model.sequence = model.learned_positions = config.integer({"n_positions"}, 0);
   model.experts = config.integer_or(

@@ -11,15 +11,38 @@ namespace {
 
 // Sets the sizes that follow from others, and checks rules between them.
 void complete_attention(const JsonReader& json, int layers, Attention& a) {
-  if (a.window > 0 && !json.has("windowed_layers")) a.windowed_layers = layers;
-  if (a.windowed_layers > layers)
-    json.fail("windowed_layers", fmt::format("{}, expected at most the {} layers", a.windowed_layers, layers));
+  const auto require_at_most = [&](std::string_view key, int given, int most, std::string_view of) {
+    if (given > most) json.fail(key, fmt::format("{}, expected at most the {} layers{}", given, most, of));
+  };
+  require_at_most("layers", a.layers, layers, "");
+  const int attention_layers = a.layers > 0 ? a.layers : layers;
+  if (a.window > 0 && !json.has("windowed_layers")) a.windowed_layers = attention_layers;
+  require_at_most("windowed_layers", a.windowed_layers, attention_layers, a.layers > 0 ? " with attention" : "");
+  if (a.windows == Windows::Chosen && a.index.heads == 0) (void)json.at("index");
+  if (a.windowed.heads > 0 && a.windowed.heads % a.windowed.kv_heads != 0)
+    json.at("windowed").fail("heads", fmt::format("{}, expected a multiple of the {} kv_heads", a.windowed.heads,
+                                                  a.windowed.kv_heads));
   if (a.kind == AttentionKind::Latent) {
+    if (a.value_size == 0) (void)json.at("value_size");
     a.kv_heads = a.heads;
     a.head_size = a.nope_size + a.rope_size;
   }
   if (a.heads % a.kv_heads != 0)
     json.fail("heads", fmt::format("{}, expected a multiple of the {} kv_heads", a.heads, a.kv_heads));
+}
+
+// Every layer has attention, a recurrence, or both.
+void check_recurrence(const JsonReader& json, const Model& model) {
+  const Recurrence& r = model.recurrence;
+  const int attention = model.attention_layers();
+  if (attention + r.layers < model.layers)
+    json.fail("attention", fmt::format("{}, and {} with a recurrence: expected at least {} together",
+                                                    attention, r.layers, model.layers));
+  if (r.layers == 0) return;
+  const JsonReader part = json.at("recurrence");
+  if (r.kind == RecurrenceKind::Mamba && r.rank == 0) part.fail("rank", "0, expected at least 1 for mamba");
+  if (r.key_heads > 0 && r.heads % r.key_heads != 0)
+    part.fail("heads", fmt::format("{}, expected a multiple of the {} key_heads", r.heads, r.key_heads));
 }
 
 void complete_dense_layers(const JsonReader& json, Model& model) {
@@ -73,6 +96,7 @@ TimeProfile read_profile(const JsonReader& json, FieldForm form) {
 Model read_model(const JsonReader& json, FieldForm form) {
   Model model = fields_from<Model>(json, form);
   complete_attention(json.at("attention"), model.layers, model.attention);
+  check_recurrence(json, model);
   if (model.top_k > model.experts)
     json.fail("top_k", fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
   if (model.dropless && model.dense()) json.fail("dropless", fmt::format("true, but {} has no experts", model.name));

@@ -39,12 +39,14 @@ void require_countable(const Experiment& e) {
   const double shared = static_cast<double>(m.shared_experts.count) * m.shared_experts.hidden;
   const double ffn = std::max<double>(m.dense_hidden, shared);
   const double ranks = static_cast<double>(m.attention.q_rank) + m.attention.kv_rank;  // of latent attention
-  const double weights =
-      hidden * (m.expert_gemms() * (experts * m.expert_hidden + ffn) + 4 * width) + ranks * (hidden + 2 * width);
+  const Recurrence& r = m.recurrence;
+  const double state = static_cast<double>(r.heads) * r.value_size + static_cast<double>(r.key_heads) * r.key_size;
+  const double weights = hidden * (m.expert_gemms() * (experts * m.expert_hidden + ffn) + 4 * width + 4 * state) +
+                         ranks * (hidden + 2 * width) + state * (r.rank + r.key_size);
   countable("/workload/capacity_factor", "elements of the dispatched rows:", rows * hidden * e.parallelism.esp);
   countable("/workload/capacity_factor", "elements of the experts' hidden rows:", rows * m.expert_hidden);
   countable("/workload/top_k", "slots of tokens in experts:", w.top_k * tokens * experts);
-  countable("/workload/sequence", "elements of the dense part:", tokens * (hidden + 3 * width + 2 * ffn));
+  countable("/workload/sequence", "elements of the dense part:", tokens * (hidden + 3 * width + 2 * ffn + 8 * state));
   if (w.extent == Extent::Model) countable("/model/vocabulary", "logits:", tokens * (m.vocabulary + e.parallelism.mp));
   if (w.attention == AttentionKernel::Eager)
     countable("/workload/sequence", "scores of attention:", tokens * w.sequence * m.attention.heads);

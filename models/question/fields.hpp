@@ -30,6 +30,12 @@ const FieldTable& fields_of<Model>();
 template <>
 const FieldTable& fields_of<Attention>();
 template <>
+const FieldTable& fields_of<PositionIndex>();
+template <>
+const FieldTable& fields_of<HeadSizes>();
+template <>
+const FieldTable& fields_of<Recurrence>();
+template <>
 const FieldTable& fields_of<SharedExpertSizes>();
 template <>
 const FieldTable& fields_of<Router>();

@@ -27,10 +27,31 @@ enum class QkNorm { None, Head, Width };
 inline constexpr std::array<std::pair<std::string_view, QkNorm>, 3> qk_norm_names{
     {{"none", QkNorm::None}, {"head", QkNorm::Head}, {"width", QkNorm::Width}}};
 
-// The positions that one sees in layers with windows: so many before it (sliding), or those of its own of equal chunks.
-enum class Windows { Sliding, Chunks };
-inline constexpr std::array<std::pair<std::string_view, Windows>, 2> windows_names{
-    {{"sliding", Windows::Sliding}, {"chunks", Windows::Chunks}}};
+// The positions that one sees in layers with windows: so many before it (sliding), those of its own of equal chunks, or
+// as many as an index chooses (DeepSeek-V3.2).
+enum class Windows { Sliding, Chunks, Chosen };
+inline constexpr std::array<std::pair<std::string_view, Windows>, 3> windows_names{
+    {{"sliding", Windows::Sliding}, {"chunks", Windows::Chunks}, {"chosen", Windows::Chosen}}};
+
+// What scales the result of attention before its output's projection: a sigmoid of the token for each element
+// (Qwen3-Next) or for each head (Step-3.5).
+enum class OutputGate { None, Element, Head };
+inline constexpr std::array<std::pair<std::string_view, OutputGate>, 3> output_gate_names{
+    {{"none", OutputGate::None}, {"element", OutputGate::Element}, {"head", OutputGate::Head}}};
+
+// Of attention that an index chooses positions for: it scores each position by heads of its own, which share their keys.
+struct PositionIndex {
+  int heads = 0;  // 0: none
+  int size = 0;   // elements of a query or key
+  friend bool operator==(const PositionIndex&, const PositionIndex&) = default;
+};
+
+// Of layers with windows whose heads are others (MiMo-V2). value_size 0: head_size.
+struct HeadSizes {
+  int heads = 0;  // 0: the same as in all layers
+  int kv_heads = 0, head_size = 0, value_size = 0;
+  friend bool operator==(const HeadSizes&, const HeadSizes&) = default;
+};
 
 // head_size need not be hidden / heads. With Latent every head has a key and a value of its own, made from kv_rank
 // elements a token; a query or key is nope_size elements without position and rope_size with (key: one for all heads).
@@ -42,15 +63,55 @@ struct Attention {
   // Latent only
   int q_rank = 0;  // 0: queries are not low-rank
   int kv_rank = 0;
-  int nope_size = 0, rope_size = 0, value_size = 0;
+  int nope_size = 0, rope_size = 0;
+  int value_size = 0;              // 0: head_size
   QkNorm qk_norm = QkNorm::None;  // Latent norms its low ranks instead
   int window = 0;                 // positions; 0: every layer sees the whole sample
   int windowed_layers = 0;        // of the model's
   Windows windows = Windows::Sliding;
   bool sinks = false;  // each head has a score of its own, which no position takes (gpt-oss); counted, not modelled
+  OutputGate gate = OutputGate::None;
+  PositionIndex index = {};  // of windows that are chosen
+  int layers = 0;       // of the model's that have attention; 0: all
+  HeadSizes windowed = {};
 
-  int value_head_size() const { return kind == AttentionKind::Latent ? value_size : head_size; }
+  int value_head_size() const { return value_size > 0 ? value_size : head_size; }
+  Attention in_windows() const;  // with the heads of layers with windows
 };
+
+// How layers without attention mix tokens, each by a state that passes from position to position.
+enum class RecurrenceKind { GatedDelta, KimiDelta, Lightning, Mamba, Mamba2, ShortConvolution };
+inline constexpr std::array<std::pair<std::string_view, RecurrenceKind>, 6> recurrence_kind_names{
+    {{"gated_delta", RecurrenceKind::GatedDelta},
+     {"kimi_delta", RecurrenceKind::KimiDelta},
+     {"lightning", RecurrenceKind::Lightning},
+     {"mamba", RecurrenceKind::Mamba},
+     {"mamba2", RecurrenceKind::Mamba2},
+     {"short_convolution", RecurrenceKind::ShortConvolution}}};
+
+// Linear attention and state spaces. The state of a head is key_size by value_size numbers. Mamba-2's heads share the
+// keys (B) and queries (C) of a group; Mamba has a head for each of its inner channels; a short convolution has neither
+// keys nor a state.
+struct Recurrence {
+  RecurrenceKind kind = RecurrenceKind::GatedDelta;
+  int layers = 0;       // of the model's that have it; 0: none
+  int heads = 0;        // of values
+  int value_size = 0;   // elements of a head
+  int key_heads = 0;    // Mamba-2: groups
+  int key_size = 0;     // Mamba and Mamba-2: the state of each channel
+  int convolution = 0;  // positions that a convolution before it sees; 0: there is none
+  int rank = 0;         // of its gates (Kimi) or time steps (Mamba)
+  friend bool operator==(const Recurrence&, const Recurrence&) = default;
+};
+
+inline Attention Attention::in_windows() const {
+  Attention other = *this;
+  other.heads = windowed.heads;
+  other.kv_heads = windowed.kv_heads;
+  other.head_size = windowed.head_size;
+  other.value_size = windowed.value_size;
+  return other;
+}
 
 // Experts that every token goes to. `gate`: their sum is scaled by a sigmoid of the token (Qwen2); kept, not modelled.
 struct SharedExpertSizes {
@@ -60,9 +121,10 @@ struct SharedExpertSizes {
   friend bool operator==(const SharedExpertSizes&, const SharedExpertSizes&) = default;
 };
 
-enum class Scoring { Softmax, Sigmoid };
-inline constexpr std::array<std::pair<std::string_view, Scoring>, 2> scoring_names{
-    {{"softmax", Scoring::Softmax}, {"sigmoid", Scoring::Sigmoid}}};
+// SqrtSoftplus: the root of log(1 + exp(logit)) (DeepSeek-V4).
+enum class Scoring { Softmax, Sigmoid, SqrtSoftplus };
+inline constexpr std::array<std::pair<std::string_view, Scoring>, 3> scoring_names{
+    {{"softmax", Scoring::Softmax}, {"sigmoid", Scoring::Sigmoid}, {"sqrtsoftplus", Scoring::SqrtSoftplus}}};
 
 // How a checkpoint's router chooses: facts of the model.
 struct Router {
@@ -89,8 +151,8 @@ enum class NormKind { Rms, Layer };
 inline constexpr std::array<std::pair<std::string_view, NormKind>, 2> norm_kind_names{
     {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}}};
 
-// Every layer is attention followed by a feed-forward part: routed and shared experts (MoE), or one dense. A dense
-// model has no MoE layer: no experts, none of their sizes, and first_dense is its layers.
+// Every layer is attention, or a recurrence, followed by a feed-forward part: routed and shared experts (MoE), or one
+// dense. A dense model has no MoE layer: no experts, none of their sizes, and first_dense is its layers.
 struct Model {
   std::string name;
   std::string source;  // where the sizes come from
@@ -119,8 +181,12 @@ struct Model {
   int learned_positions = 0;     // of which each has an embedding
   int mtp_layers = 0;            // that predict tokens further ahead, after the last layer (DeepSeek-V3)
   bool dropless = false;         // it is trained without dropping tokens, in messages as large as what is chosen
+  Recurrence recurrence = {};    // of the layers that have no attention, or beside it
+  int expert_input = 0;          // elements of a row that routed experts take, made of a token; 0: hidden
 
   bool dense() const { return experts == 0; }
+  int row_width() const { return expert_input > 0 ? expert_input : hidden; }  // of rows that are dispatched
+  int attention_layers() const { return attention.layers > 0 ? attention.layers : layers; }
   bool is_moe(int layer) const { return !dense() && layer >= first_dense && (layer + 1) % moe_every == 0; }
   int first_moe() const {  // may be past the last layer
     return (first_dense + moe_every) / moe_every * moe_every - 1;

@@ -43,8 +43,12 @@ std::vector<Field> latent_sizes() {
       field::whole<&Attention::rope_size>("rope_size", 0, most_head_size,
                                           "`latent`: elements with position; of keys, one set for all heads.")
           .must()));
-  sizes.push_back(size_of_latent(
-      field::whole<&Attention::value_size>("value_size", 1, most_head_size, "`latent`: elements of a value.").must()));
+  sizes.push_back(field::whole<&Attention::value_size>(
+                      "value_size", 0, most_head_size,
+                      "Elements of a value; 0: as many as of a key. Of `latent` it must be given. With `grouped_query` "
+                      "runs do not execute other sizes than keys'.")
+                      .in("elements")
+                      .unless_usual());
   return sizes;
 }
 
@@ -66,9 +70,91 @@ std::vector<Field> windows() {
           .where<Attention>(has_window, none),
       field::choice<&Attention::windows>(
           "windows", windows_names,
-          "`sliding`: so many positions before each. `chunks`: those of its own of equal chunks.")
+          "`sliding`: so many positions before each. `chunks`: those of its own of equal chunks. `chosen`: those that "
+          "`index` scores highest (DeepSeek-V3.2).")
           .where<Attention>(has_window, none)
           .unless_usual(),
+  };
+}
+
+bool has_windows(const Attention& a) {
+  return a.window > 0 && grouped(a);
+}
+bool chooses(const Attention& a) {
+  return a.window > 0 && a.windows == Windows::Chosen;
+}
+
+std::vector<Field> of_some_attention() {
+  return {
+      field::choice<&Attention::gate>(
+          "gate", output_gate_names,
+          "A sigmoid of the token that scales attention's result before its output's projection: `none`, for each "
+          "`element` (Qwen3-Next) or for each `head` (Step-3.5). Runs do not execute it.")
+          .unless_usual(),
+      field::part<&Attention::index>(
+          "index", "How `windows` `chosen` chooses positions: each is scored by heads of its own. Runs do not execute it.")
+          .else_taken("none")
+          .where(chooses, "given, but no positions are chosen")
+          .written_where<Attention>([](const Attention& a) { return a.index.heads > 0; }),
+      field::part<&Attention::windowed>(
+          "windowed", "The heads of layers with windows, if they differ from those of the others. Runs do not execute "
+          "them.")
+          .else_taken("the same")
+          .where(has_windows, "given, but no layer has a window")
+          .written_where<Attention>([](const Attention& a) { return a.windowed.heads > 0; }),
+      field::whole<&Attention::layers>(
+          "layers", 0, most_layers,
+          "How many of the model's layers have attention, if others have a recurrence; 0: all. Steps take the mean of "
+          "the model's layers for each of them. Runs execute models whose layers all have attention.")
+          .unless_usual(),
+  };
+}
+
+bool has_state(const Recurrence& r) {
+  return r.kind != RecurrenceKind::ShortConvolution;
+}
+bool has_convolution(const Recurrence& r) {
+  return r.kind != RecurrenceKind::Lightning;
+}
+bool has_rank(const Recurrence& r) {
+  return r.kind == RecurrenceKind::KimiDelta || r.kind == RecurrenceKind::Mamba;
+}
+
+std::vector<Field> recurrence_fields() {
+  constexpr std::string_view other = "contradicts the kind";
+  return {
+      field::choice<&Recurrence::kind>(
+          "kind", recurrence_kind_names,
+          "`gated_delta` (Qwen3-Next), `kimi_delta` (Kimi Linear), `lightning` (MiniMax-01), `mamba` (Jamba), `mamba2` "
+          "(Nemotron-H, Granite 4) or `short_convolution` (LFM2).")
+          .must(),
+      field::whole<&Recurrence::layers>("layers", 1, most_layers, "How many of the model's layers have it.").must(),
+      field::whole<&Recurrence::heads>(
+          "heads", 1, most_hidden, "Heads of values; of `mamba` and `short_convolution` their channels.")
+          .must(),
+      field::whole<&Recurrence::value_size>("value_size", 1, most_head_size,
+                                            "Elements of a value; 1 of `mamba` and `short_convolution`.")
+          .must()
+          .in("elements"),
+      field::whole<&Recurrence::key_heads>("key_heads", 1, most_head_size,
+                                           "Heads of queries and keys; of `mamba2` groups; 1 of `mamba`.")
+          .must()
+          .where(has_state, other),
+      field::whole<&Recurrence::key_size>("key_size", 1, most_head_size,
+                                          "Elements of a query or key; of `mamba` and `mamba2` the states of a channel.")
+          .must()
+          .in("elements")
+          .where(has_state, other),
+      field::whole<&Recurrence::convolution>("convolution", 1, 1000, "Positions that a convolution before it sees.")
+          .must()
+          .in("positions")
+          .where(has_convolution, other),
+      field::whole<&Recurrence::rank>(
+          "rank", 0, most_head_size,
+          "Elements from which `kimi_delta` makes gates (0: they are made directly) and `mamba` time steps.")
+          .must()
+          .in("elements")
+          .where(has_rank, other),
   };
 }
 
@@ -101,6 +187,7 @@ std::vector<Field> attention_fields() {
           .where(grouped, of_latent)
           .unless_usual());
   std::ranges::move(windows(), std::back_inserter(fields));
+  std::ranges::move(of_some_attention(), std::back_inserter(fields));
   fields.push_back(field::flag<&Attention::sinks>("sinks",
                                                   "Whether each head has a learned score of its own, which no position "
                                                   "takes (gpt-oss). It is counted; its work is not modelled.")
@@ -130,6 +217,13 @@ std::vector<Field> layers_and_experts() {
           .must()
           .in("elements")
           .where(moe, no_experts),
+      field::whole<&Model::expert_input>(
+          "expert_input", 0, 1'000'000,
+          "Elements of a row that routed experts take, which a projection makes of a token, and another turns back "
+          "(Nemotron 3 Super); 0: `hidden`. Runs do not execute it.")
+          .in("elements")
+          .where(moe, no_experts)
+          .unless_usual(),
       field::choice<&Model::expert_kind>(
           "expert_kind", expert_kind_names,
           "`ffn` has two matrices, M x H and H x M; `gated` has three (Mixtral's SwiGLU). Dense "
@@ -221,6 +315,17 @@ std::vector<Field> small_parts() {
   };
 }
 
+std::vector<Field> other_layers() {
+  return {
+      field::part<&Model::recurrence>(
+          "recurrence",
+          "How layers mix tokens that have no attention (or have it beside attention). Their work is derived from "
+          "products of chunks of positions. Simulated and planned; runs do not execute it.")
+          .else_taken("none")
+          .written_where<Model>([](const Model& m) { return m.recurrence.layers > 0; }),
+  };
+}
+
 std::vector<Field> measured_times() {
   constexpr auto profile = "#/definitions/profile";
   return {
@@ -242,6 +347,45 @@ template <>
 const FieldTable& fields_of<Attention>() {
   static const FieldTable table =
       FieldTable::of<Attention>("Attention", "Sizes of the attention part.", attention_fields());
+  return table;
+}
+
+template <>
+const FieldTable& fields_of<PositionIndex>() {
+  static const FieldTable table = FieldTable::of<PositionIndex>(
+      "Index", "How attention chooses the positions that it sees.",
+      {
+          field::whole<&PositionIndex::heads>("heads", 1, most_head_size, "Heads, which share their keys.").must(),
+          field::whole<&PositionIndex::size>("size", 1, most_head_size, "Elements of a query or key.")
+              .must()
+              .in("elements"),
+      });
+  return table;
+}
+
+template <>
+const FieldTable& fields_of<HeadSizes>() {
+  static const FieldTable table = FieldTable::of<HeadSizes>(
+      "Heads in windows", "The heads of layers with windows.",
+      {
+          field::whole<&HeadSizes::heads>("heads", 1, most_head_size, "Query heads, a multiple of `kv_heads`.").must(),
+          field::whole<&HeadSizes::kv_heads>("kv_heads", 1, most_head_size, "Key and value heads.").must(),
+          field::whole<&HeadSizes::head_size>("head_size", 1, most_head_size, "Elements of a query or key.")
+              .must()
+              .in("elements"),
+          field::whole<&HeadSizes::value_size>("value_size", 0, most_head_size,
+                                               "Elements of a value; 0: as many as of a key.")
+              .in("elements")
+              .unless_usual(),
+      });
+  return table;
+}
+
+template <>
+const FieldTable& fields_of<Recurrence>() {
+  static const FieldTable table = FieldTable::of<Recurrence>(
+      "Recurrence", "How layers without attention mix tokens: linear attention, a state space or a convolution.",
+      recurrence_fields());
   return table;
 }
 
@@ -284,7 +428,7 @@ template <>
 const FieldTable& fields_of<Model>() {
   static const FieldTable table = [] {
     std::vector<Field> fields = layers_and_experts();
-    for (std::vector<Field> more : {small_parts(), dense_layers(), what_experts_have(), measured_times()})
+    for (std::vector<Field> more : {small_parts(), other_layers(), dense_layers(), what_experts_have(), measured_times()})
       std::ranges::move(more, std::back_inserter(fields));
     return FieldTable::of<Model>("Model",
                                  "A transformer, most with Mixture of Experts; every layer is attention followed by "

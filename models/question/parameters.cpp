@@ -2,6 +2,7 @@
 #include "models/question/parameters.hpp"
 
 #include "models/base/errors.hpp"
+#include "models/question/recurrence_sizes.hpp"
 
 namespace dovetail {
 namespace {
@@ -10,42 +11,57 @@ std::int64_t norm_size(const Model& m) {
   return m.norms == NormKind::Layer ? 2 * std::int64_t{m.hidden} : m.hidden;
 }
 
-std::int64_t attention_size(const Model& m) {
-  const Attention& a = m.attention;
-  const std::int64_t sinks = a.sinks ? a.heads : 0;
-  const std::int64_t matrices = attention_matrices(a, m.hidden, a.heads, a.kv_heads) + sinks;
+std::int64_t attention_size(const Model& m, const Attention& a) {
+  const std::int64_t index_norm = a.index.heads > 0 ? 2 * std::int64_t{a.index.size} : 0;  // a weight and a bias each
+  const std::int64_t matrices =
+      attention_matrices(a, m.hidden, a.heads, a.kv_heads) + (a.sinks ? a.heads : 0) + index_norm;
   if (a.kind == AttentionKind::Latent) return matrices + query_key_norms(a);
-  const std::int64_t queries = std::int64_t{a.heads} * a.head_size, keys = std::int64_t{a.kv_heads} * a.head_size;
-  const std::int64_t biases = m.biases == Biases::None ? 0 : queries + 2 * keys;
+  const std::int64_t queries = std::int64_t{a.heads} * a.head_size;
+  const std::int64_t keys_values = std::int64_t{a.kv_heads} * (a.head_size + a.value_head_size());
+  const std::int64_t biases = m.biases == Biases::None ? 0 : queries + keys_values;
   const std::int64_t output_bias = m.biases == Biases::All || m.biases == Biases::Attention ? m.hidden : 0;
   return matrices + biases + output_bias + query_key_norms(a);
 }
 
-// A feed-forward part with so many hidden elements.
-std::int64_t ffn_size(const Model& m, std::int64_t ffn_hidden) {
-  const std::int64_t biases = m.biases == Biases::All ? (m.expert_gemms() - 1) * ffn_hidden + m.hidden : 0;
-  return ffn_matrices(m, ffn_hidden) + biases;
+std::int64_t ffn_biases(const Model& m, std::int64_t ffn_hidden, std::int64_t output) {
+  return m.biases == Biases::All ? (m.expert_gemms() - 1) * ffn_hidden + output : 0;
 }
 
-// With `experts` of the routed experts of an MoE layer.
-void add_layer(const Model& m, bool moe, int experts, Parameters& p) {
-  p.attention += attention_size(m);
-  p.norms += 2 * norm_size(m);
+// A feed-forward part with so many hidden elements.
+std::int64_t ffn_size(const Model& m, std::int64_t ffn_hidden) {
+  return ffn_matrices(m, ffn_hidden) + ffn_biases(m, ffn_hidden, m.hidden);
+}
+
+// Its feed-forward part and the norm before it. With `experts` of the routed experts of an MoE layer.
+void add_ffn(const Model& m, bool moe, int experts, Parameters& p) {
+  p.norms += norm_size(m);
   if (!moe) {
     p.dense_ffn += ffn_size(m, m.dense_hidden);
     return;
   }
   p.router += std::int64_t{m.experts} * (m.hidden + (m.router.correction_bias ? 1 : 0));
-  p.routed_experts += experts * ffn_size(m, m.expert_hidden);
+  p.routed_experts += experts * (routed_expert_matrices(m) + ffn_biases(m, m.expert_hidden, m.row_width()));
+  if (m.expert_input > 0) p.router += 2 * std::int64_t{m.hidden} * m.expert_input;
   p.shared_experts += m.shared_experts.count * ffn_size(m, m.shared_experts.hidden);
   if (m.shared_experts.gate) p.shared_experts += m.hidden;
+}
+
+// Attention and recurrences each have a norm before them. Where all layers have both, they share it.
+void add_mixers(const Model& m, Parameters& p) {
+  const std::int64_t attention = m.attention_layers(), recurrence = m.recurrence.layers;
+  const std::int64_t windowed = m.attention.windowed.heads > 0 ? m.attention.windowed_layers : 0;
+  const bool beside = attention == m.layers && recurrence == m.layers;
+  p.attention += (attention - windowed) * attention_size(m, m.attention);
+  if (windowed > 0) p.attention += windowed * attention_size(m, m.attention.in_windows());
+  p.recurrence += recurrence > 0 ? recurrence * recurrence_sizes(m.recurrence, m.hidden, 1).parameters() : 0;
+  p.norms += (beside ? attention : attention + recurrence) * norm_size(m);
 }
 
 // As DeepSeek-V3's: an MoE layer behind norms of both of its inputs, a projection of the two and a norm at its end.
 std::int64_t mtp_layer(const Model& m, int experts) {
   Parameters layer;
-  add_layer(m, true, experts, layer);
-  return layer.total() + 2 * std::int64_t{m.hidden} * m.hidden + 3 * norm_size(m);
+  add_ffn(m, true, experts, layer);
+  return layer.total() + attention_size(m, m.attention) + 2 * std::int64_t{m.hidden} * m.hidden + 4 * norm_size(m);
 }
 
 Parameters count(const Model& m, int experts) {
@@ -53,7 +69,8 @@ Parameters count(const Model& m, int experts) {
   p.embedding = (std::int64_t{m.vocabulary} + m.learned_positions) * m.hidden;
   p.head = m.tied_embeddings ? 0 : std::int64_t{m.vocabulary} * m.hidden;
   p.norms = norm_size(m);
-  for (int layer = 0; layer < m.layers; ++layer) add_layer(m, m.is_moe(layer), experts, p);
+  add_mixers(m, p);
+  for (int layer = 0; layer < m.layers; ++layer) add_ffn(m, m.is_moe(layer), experts, p);
   if (m.mtp_layers > 0) p.mtp = m.mtp_layers * mtp_layer(m, experts);
   return p;
 }
@@ -70,8 +87,14 @@ Parameters active_parameters(const Model& model) {
 
 std::int64_t attention_matrices(const Attention& a, std::int64_t hidden, std::int64_t query_heads,
                                 std::int64_t key_value_heads) {
-  const std::int64_t queries = query_heads * a.head_size, output = query_heads * a.value_head_size() * hidden;
-  if (a.kind == AttentionKind::GroupedQuery) return hidden * (queries + 2 * key_value_heads * a.head_size) + output;
+  const std::int64_t queries = query_heads * a.head_size;
+  const std::int64_t scores = a.index.heads * std::int64_t{a.index.size};
+  const std::int64_t index =
+      a.index.heads == 0 ? 0 : (a.q_rank > 0 ? a.q_rank : hidden) * scores + hidden * (a.index.size + a.index.heads);
+  const std::int64_t output =
+      hidden * (query_heads * a.value_head_size() + gate_columns(a, query_heads)) + index;
+  if (a.kind == AttentionKind::GroupedQuery)
+    return hidden * (queries + key_value_heads * (a.head_size + a.value_head_size())) + output;
   const std::int64_t up_to_queries = (a.q_rank > 0 ? a.q_rank : hidden) * queries;
   const std::int64_t up_to_keys_values = a.kv_rank * query_heads * (std::int64_t{a.nope_size} + a.value_size);
   return hidden * low_rank_width(a) + up_to_queries + up_to_keys_values + output;
@@ -79,6 +102,26 @@ std::int64_t attention_matrices(const Attention& a, std::int64_t hidden, std::in
 
 std::int64_t low_rank_width(const Attention& a) {
   return a.kind == AttentionKind::Latent ? std::int64_t{a.q_rank} + a.kv_rank + a.rope_size : 0;
+}
+
+std::int64_t gate_columns(const Attention& a, std::int64_t query_heads) {
+  switch (a.gate) {
+    case OutputGate::None:
+      return 0;
+    case OutputGate::Element:
+      return query_heads * a.value_head_size();
+    case OutputGate::Head:
+      return query_heads;
+  }
+  throw InternalError("gates of attention's output");
+}
+
+std::int64_t kept_by_gate(const Attention& a, std::int64_t query_heads) {
+  return a.gate == OutputGate::None ? 0 : gate_columns(a, query_heads) + query_heads * a.value_head_size();
+}
+
+std::int64_t kept_by_index(const Attention& a) {
+  return a.index.heads > 0 ? 2 * std::int64_t{a.window} : 0;
 }
 
 std::int64_t query_key_norms(const Attention& a) {
@@ -92,6 +135,10 @@ std::int64_t query_key_norms(const Attention& a) {
       return (std::int64_t{a.heads} + a.kv_heads) * a.head_size;
   }
   throw InternalError("norms of queries and keys");
+}
+
+std::int64_t routed_expert_matrices(const Model& m) {
+  return std::int64_t{m.expert_gemms()} * m.row_width() * m.expert_hidden;
 }
 
 std::int64_t ffn_matrices(const Model& m, std::int64_t ffn_hidden) {

@@ -6,6 +6,7 @@
 
 #include "models/question/extension_sizes.hpp"
 #include "models/question/parameters.hpp"
+#include "models/question/recurrence_sizes.hpp"
 
 namespace dovetail {
 
@@ -13,40 +14,111 @@ Flops LayerVolumes::expert_flops(std::int64_t rows) const {
   return Flops(2 * static_cast<double>(rows) * static_cast<double>(worked_parameters()));
 }
 
-namespace {
-
-void set_attention(LayerVolumes& v, const Attention& a, int mp) {
-  // More ranks than key/value heads repeat these, and divide the queries of each.
-  const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp, ranks_of_head = std::max(1, mp / a.kv_heads);
-  v.query_heads = key_value_heads * ((a.heads / a.kv_heads + ranks_of_head - 1) / ranks_of_head);
-  v.query_width = v.query_heads * a.head_size;
-  v.key_value_width = key_value_heads * a.head_size;
-  v.context_width = v.query_heads * a.value_head_size();
-  v.projected_width = v.query_width + v.key_value_width + key_value_heads * a.value_head_size();
-  v.low_rank_width = low_rank_width(a);
-  // With mp ranks Latent's projections down to the low ranks are on all of them.
-  v.attention_parameters = attention_matrices(a, v.hidden, v.query_heads, key_value_heads);
+std::int64_t LayerVolumes::of_attention(std::int64_t elements) const {
+  return attention_share == 1 ? elements : std::llround(attention_share * static_cast<double>(elements));
 }
 
-// The share of a causal kernel's scores that the layers of the model compute on average.
-double share_in_windows(const Model& m, double sequence) {
+std::int64_t LayerVolumes::log_sums() const {
+  return of_attention(sequence_tokens * query_heads) +
+         std::llround(windowed.share * static_cast<double>(sequence_tokens * windowed.heads));
+}
+
+HeadVolumes LayerVolumes::whole_heads() const {
+  const std::int64_t size = query_width / query_heads;
+  return {attention_share, query_heads, key_value_width / size, size, value_width / query_heads,
+          attention_score_flops};
+}
+
+namespace {
+
+auto mean_of(double share) {
+  return [share](std::int64_t elements) { return std::llround(share * static_cast<double>(elements)); };
+}
+
+// More ranks than key/value heads repeat these, and divide the queries of each.
+HeadVolumes heads_of_rank(const Attention& a, int mp) {
+  HeadVolumes heads;
+  heads.key_heads = (a.kv_heads + mp - 1) / mp;
+  const std::int64_t ranks_of_head = std::max(1, mp / a.kv_heads);
+  heads.heads = heads.key_heads * ((a.heads / a.kv_heads + ranks_of_head - 1) / ranks_of_head);
+  heads.head_size = a.head_size;
+  heads.value_size = a.value_head_size();
+  return heads;
+}
+
+// Elements of a token.
+std::int64_t kept_by_attention(const Attention& a, const HeadVolumes& heads) {
+  return heads.projected_width() + kept_by_gate(a, heads.heads) + kept_by_index(a);
+}
+
+// Of layers with attention; the next two add what the others have to the means.
+void set_attention(LayerVolumes& v, const Model& m, int mp) {
   const Attention& a = m.attention;
+  const HeadVolumes heads = heads_of_rank(a, mp);
+  v.query_heads = heads.heads;
+  v.query_width = heads.query_width();
+  v.key_value_width = heads.key_width();
+  v.value_width = heads.value_width();
+  const int windowed = a.windowed.heads > 0 ? a.windowed_layers : 0;
+  v.attention_share = static_cast<double>(m.attention_layers() - windowed) / m.layers;
+  v.context_width = v.of_attention(v.value_width);
+  v.projected_width = v.of_attention(kept_by_attention(a, heads));
+  v.low_rank_width = v.of_attention(low_rank_width(a));
+  // With mp ranks Latent's projections down to the low ranks are on all of them.
+  v.attention_parameters = v.of_attention(attention_matrices(a, v.hidden, heads.heads, heads.key_heads));
+}
+
+void add_windowed_heads(LayerVolumes& v, const Model& m, int mp) {
+  if (m.attention.windowed.heads == 0) return;
+  const Attention a = m.attention.in_windows();
+  v.windowed = heads_of_rank(a, mp);
+  v.windowed.share = static_cast<double>(a.windowed_layers) / m.layers;
+  const auto mean = mean_of(v.windowed.share);
+  v.context_width += mean(v.windowed.value_width());
+  v.projected_width += mean(kept_by_attention(a, v.windowed));
+  v.attention_parameters += mean(attention_matrices(a, v.hidden, v.windowed.heads, v.windowed.key_heads));
+}
+
+void add_recurrence(LayerVolumes& v, const Model& m, int mp) {
+  if (m.recurrence.layers == 0) return;
+  const RecurrenceSizes sizes = recurrence_sizes(m.recurrence, m.hidden, mp);
+  v.recurrence_share = static_cast<double>(m.recurrence.layers) / m.layers;
+  const auto mean = mean_of(v.recurrence_share);
+  v.context_width += mean(sizes.width);
+  v.projected_width += mean(sizes.kept());
+  v.attention_parameters += mean(sizes.parameters());
+}
+
+// The share of a causal kernel's scores that a layer with windows computes.
+double share_in_window(const Attention& a, double sequence) {
   const double window = a.window;
   if (a.window == 0 || window >= sequence) return 1;
   const double chunks = std::floor(sequence / window), rest = sequence - chunks * window;
-  const double scores = a.windows == Windows::Sliding ? window * sequence - window * window / 2
-                                                      : (chunks * window * window + rest * rest) / 2;
-  const double windowed = static_cast<double>(a.windowed_layers) / m.layers;
-  return 1 - windowed + windowed * scores / (sequence * sequence / 2);
+  const double scores = a.windows == Windows::Chunks ? (chunks * window * window + rest * rest) / 2
+                                                     : window * sequence - window * window / 2;
+  return scores / (sequence * sequence / 2);
+}
+
+// Half of the positions, of those that windows leave.
+double seen_in_windows(const Experiment& e) {
+  const double sequence = e.workload.sequence;
+  return e.workload.causal ? sequence / 2 * share_in_window(e.model.attention, sequence) : sequence;
+}
+
+// Forward, of the mean of the layers of which `share` have these heads.
+Flops score_flops(const Experiment& e, const LayerVolumes& v, const HeadVolumes& heads, double seen) {
+  const double positions = v.skips_masked ? seen : e.workload.sequence;
+  return Flops(2 * static_cast<double>(v.sequence_tokens) * positions * heads.share *
+               static_cast<double>(heads.query_width() + heads.value_width()));
 }
 
 void set_norms(const Attention& a, LayerVolumes& v) {
   v.norm_parameters = 2 * v.hidden + query_key_norms(a);
   v.normed_tokens = a.kind == AttentionKind::Latent ? v.tokens : v.sequence_tokens;
   if (a.kind == AttentionKind::Latent)
-    v.query_key_normed = a.q_rank + a.kv_rank;
+    v.query_key_normed = v.of_attention(a.q_rank + a.kv_rank);
   else if (a.qk_norm != QkNorm::None)
-    v.query_key_normed = v.query_width + v.key_value_width;
+    v.query_key_normed = v.of_attention(v.query_width + v.key_value_width);
 }
 
 void set_prediction(int mp, LayerVolumes& v) {
@@ -82,6 +154,8 @@ void add_router(const Experiment& e, LayerVolumes& v) {
     v.routing_entries = 0;
     v.router_parameters *= v.capacity;
   }
+  if (e.model.expert_input > 0) v.latent_parameters = 2 * v.hidden * v.row_width;
+  v.router_parameters += v.latent_parameters;
 }
 
 void add_experts(const Experiment& e, LayerVolumes& v) {
@@ -113,13 +187,17 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.experts = m.experts;
   v.local_experts = m.experts / p.ep;
   v.hidden = m.hidden;
+  v.row_width = m.row_width();
   v.hidden_shard = m.expert_hidden / p.esp;
   v.peers = p.ep;
   v.esp = p.repeats_tokens() ? 1 : p.esp;
   v.dispatched_experts = v.local_experts;
   v.expert_gemms = m.expert_gemms();
   v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
-  set_attention(v, m.attention, p.mp);
+  v.mp = p.mp;
+  set_attention(v, m, p.mp);
+  add_windowed_heads(v, m, p.mp);
+  add_recurrence(v, m, p.mp);
   v.ffn_parameters = ffn_matrices(m, v.ffn_hidden);
   if (e.workload.whole_layers()) set_norms(m.attention, v);
   if (layer >= e.workload.layers && e.workload.mtp_layers > 0) set_prediction(p.mp, v);
@@ -128,17 +206,18 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
     add_router(e, v);
     add_experts(e, v);
   }
-  const auto tokens = static_cast<double>(v.sequence_tokens);
   v.skips_masked = e.workload.skips_masked();
-  v.attention_score_flops =
-      Flops(2 * tokens * e.workload.sequence * static_cast<double>(v.query_width + v.context_width) *
-            (v.skips_masked ? seen_positions(e) / e.workload.sequence : 1));
+  v.attention_score_flops = score_flops(e, v, v.whole_heads(), seen_positions(e));
+  v.windowed.score_flops = score_flops(e, v, v.windowed, seen_in_windows(e));
   return v;
 }
 
 double seen_positions(const Experiment& e) {
-  const double sequence = e.workload.sequence;
-  return e.workload.causal ? sequence / 2 * share_in_windows(e.model, sequence) : sequence;
+  const Model& m = e.model;
+  const double sequence = e.workload.sequence, whole = e.workload.causal ? sequence / 2 : sequence;
+  const bool apart = m.attention.windowed.heads > 0;  // layers with windows are not of the mean
+  const double windowed = apart ? 0 : static_cast<double>(m.attention.windowed_layers) / m.attention_layers();
+  return whole * (1 - windowed) + seen_in_windows(e) * windowed;
 }
 
 LayerVolumes layer_volumes(const Experiment& e) {
@@ -199,8 +278,9 @@ TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
     return static_cast<double>(position) / static_cast<double>(v.sequence);
   };
   const double first = of_sequence(positions.first), last = of_sequence(positions.last);
-  of_part.attention_score_flops =
-      (v.skips_masked ? last * last - first * first : last - first) * v.attention_score_flops;
+  const double share = v.skips_masked ? last * last - first * first : last - first;
+  of_part.attention_score_flops = share * v.attention_score_flops;
+  of_part.windowed.score_flops = share * v.windowed.score_flops;
   return part;
 }
 

@@ -29,6 +29,17 @@ struct ChunkRange {
   }
 };
 
+// Heads of this rank in layers with windows that have others than the rest.
+struct HeadVolumes {
+  double share = 0;  // of the model's layers that have them
+  std::int64_t heads = 0, key_heads = 0, head_size = 0, value_size = 0;
+  Flops score_flops;  // as attention_score_flops
+  std::int64_t query_width() const { return heads * head_size; }
+  std::int64_t key_width() const { return key_heads * head_size; }
+  std::int64_t value_width() const { return heads * value_size; }
+  std::int64_t projected_width() const { return query_width() + key_heads * (head_size + value_size); }
+};
+
 struct LayerVolumes {
   std::int64_t sequence = 0;         // tokens of a sample
   std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
@@ -45,12 +56,21 @@ struct LayerVolumes {
   std::int64_t dispatched_experts = 0;  // of each peer: dE, or what shadowed experts leave of it at most
   std::int64_t shadowed_experts = 0;    // whose rows stay here
 
-  bool moe = true;                        // else a dense layer, which has no router and no experts
+  bool moe = true;  // else a dense layer, which has no router and no experts
+  // Layers of the model that have attention, and that have a recurrence, by all of them. Each layer of a step is their
+  // mean: it has so much of the work, weights and activations of either. Layers of `windowed` heads are apart.
+  double attention_share = 1, recurrence_share = 0;
+  HeadVolumes windowed;
+  int mp = 1;  // ranks that share these
   std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
   std::int64_t ffn_parameters = 0;        // of this rank: g M ffn_hidden
   std::int64_t mtp_parameters = 0;        // of multi-token prediction: of the projection, 2 M M / mp
   std::int64_t dense_parameters = 0;      // the three: what the gradient all-reduce carries
-  std::int64_t router_parameters = 0;     // on every rank: M E, or what the gate's matrices are
+  // On every rank: M E, or what the gate's matrices are, with the projections to and from what experts take.
+  std::int64_t router_parameters = 0;
+  std::int64_t latent_parameters = 0;     // these projections: 2 M row_width, or none
+  // Elements of a token that these leave for the backward pass.
+  std::int64_t latent_kept() const { return latent_parameters > 0 ? 2 * row_width : 0; }
   std::int64_t router_gemms = 0;          // of its forward pass
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
@@ -71,7 +91,7 @@ struct LayerVolumes {
   std::int64_t parameters() const { return dense_parameters + replicated_parameters() + expert_parameters; }
   // The parameters of one shard of one expert, and of one expert that this rank works with.
   std::int64_t shard_parameters() const {
-    return custom_parameters > 0 ? custom_parameters : expert_gemms * hidden * hidden_shard;
+    return custom_parameters > 0 ? custom_parameters : expert_gemms * row_width * hidden_shard;
   }
   std::int64_t worked_parameters() const { return weight_shards * shard_parameters(); }
   std::int64_t worked_hidden() const { return hidden_shard * weight_shards; }
@@ -85,10 +105,10 @@ struct LayerVolumes {
   std::int64_t row_copies(const ChunkRange& c) const { return peers_of(c) * esp; }
   // All-to-all elements of a chunk per rank: of all C rows, without sharding knobs, C E M.
   std::int64_t all_to_all_elements(const ChunkRange& c) const {
-    return c.rows.size() * peers_of(c) * dispatched_experts * hidden;
+    return c.rows.size() * peers_of(c) * dispatched_experts * row_width;
   }
   std::int64_t gathered_elements(const ChunkRange& c) const { return esp * all_to_all_elements(c); }
-  std::int64_t shadow_elements() const { return capacity * hidden; }  // of one shadowed expert
+  std::int64_t shadow_elements() const { return capacity * row_width; }  // of one shadowed expert
   // Elements that encode writes: rows for other ranks, repeated, and those of shadowed experts.
   std::int64_t encoded_elements() const {
     return all_to_all_elements(RowRange{0, capacity}) + shadowed_experts * shadow_elements();
@@ -97,23 +117,32 @@ struct LayerVolumes {
   std::int64_t expert_rows(const ChunkRange& c) const { return c.rows.size() * row_copies(c) * dispatched_experts; }
   // All GEMMs of an expert on `rows` rows in the forward pass; the backward pass takes twice as many.
   Flops expert_flops(std::int64_t rows) const;
-  // Scores of all query heads of this rank for all keys, whatever the mask.
-  std::int64_t score_elements() const { return sequence_tokens * query_heads * sequence; }
+  // Scores of all query heads of this rank for all keys, whatever the mask, and what flash attention keeps of them.
+  std::int64_t score_elements() const { return of_attention(sequence_tokens * query_heads * sequence); }
+  std::int64_t log_sums() const;
+  // All heads of this rank in a layer without windows.
+  HeadVolumes whole_heads() const;
+  std::int64_t of_attention(std::int64_t elements) const;  // in the mean of the layers
   // Weights of tokens for slots in dense encoding: T E C.
   std::int64_t dense_weights() const { return tokens * experts * capacity; }
 
-  // Forward: 2 B L^2 (Q + context), less where a kernel leaves out what the mask hides; layers with and without windows
-  // have their mean.
+  // Forward: 2 B L^2 (Q + value_width), less where a kernel leaves out what the mask hides, in the mean of layers with,
+  // without windows and without attention.
   Flops attention_score_flops;
   bool skips_masked = true;  // whether it does
 
   std::int64_t experts = 0, hidden = 0, expert_gemms = 0;
+  std::int64_t row_width = 0;        // elements of a row between tokens and experts: hidden, or what experts take
   std::int64_t query_width = 0;      // Q: this rank's query heads x head size
   std::int64_t key_value_width = 0;  // K: this rank's key heads x head size
-  std::int64_t context_width = 0;    // query heads x value head size: Q, but with Latent
-  std::int64_t projected_width = 0;  // queries, keys and values together: Q + 2K, but with Latent
-  // R: elements of a token's low ranks and of the keys' positions, which each model-parallel rank makes of its own
-  // tokens and all gather; 0 unless Latent.
+  std::int64_t value_width = 0;      // query heads x value head size: Q, but with Latent
+  // The next three are in the mean of the layers. Elements of a token that go into the output's projection:
+  // value_width, and those of recurrences.
+  std::int64_t context_width = 0;
+  // That projections make: queries, keys and values together, Q + 2K but with Latent, and what else is kept.
+  std::int64_t projected_width = 0;
+  // R: of low ranks and of the keys' positions, which each model-parallel rank makes of its own tokens and all gather;
+  // 0 unless Latent.
   std::int64_t low_rank_width = 0;
   std::int64_t low_rank_parameters() const { return hidden * low_rank_width; }  // the first of attention_parameters
   std::int64_t query_heads = 0;  // heads / mp; where mp does not divide, padded up as tensor parallelism needs
@@ -134,7 +163,7 @@ EndVolumes end_volumes(
     const Experiment& experiment);  // where the last stage is no other than the first with pp 1 alone
 EndVolumes end_volumes(const Experiment& experiment, const StageLayout& layout);
 
-// Positions that a position sees on average, in the mean of the model's layers.
+// Positions that a position sees on average, in the mean of the model's layers that have attention.
 double seen_positions(const Experiment& experiment);
 
 LayerVolumes layer_volumes(const Experiment& experiment, int layer);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of attention, its projections and the norms of its queries and keys.
+#include <cmath>
+
+#include "models/question/parameters.hpp"
+#include "models/question/recurrence_sizes.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/op_work.hpp"
 
@@ -11,16 +15,67 @@ namespace {
 // the scores; mask and scale read and write each. There is no dropout.
 constexpr double scale_pass = 2, mask_pass = 2, softmax_pass = 2, softmax_backward_pass = 3;
 constexpr int rotary_kernels = 2;  // of queries, and of keys
+// An output gate reads the result and its own logits and writes what the projection reads. Backward: it reads the
+// gradient with both, and writes theirs.
+constexpr double gate_pass = 3, gate_backward_pass = 5;
+// An index writes its scores and reads them to choose. Backward: it reads them and writes their gradients.
+constexpr double index_pass = 2;
+
+int small_kernels(OpKind kind, Phase phase) {
+  return entry_of(kind).small.of(phase);
+}
 
 }  // namespace
 
-// Latent attention makes them from its low ranks, which down_projection() is the work of.
-void OpWork::add_projections(KernelList& kernels, Phase phase) const {
+void OpWork::set_share(double share, KernelList& kernels, MemoryPasses& memory) const {
+  kernels.set_share(share);
+  memory.share = share;
+}
+
+// The op has `small` launches of small kernels in a layer with attention, and so many in one with a recurrence.
+// launches_of() counts those of the op's kind, less what is elsewhere.
+KernelWork OpWork::in_mean(KernelWork work, int small, int of_recurrence) const {
+  if (!recurrent()) return work;  // all layers have attention
+  const int left = small - work.elsewhere;
+  const double attention = v_.attention_share + v_.windowed.share;
+  work.elsewhere = small - static_cast<int>(std::lround(attention * left + v_.recurrence_share * of_recurrence));
+  return work;
+}
+
+template <class Add>
+void OpWork::for_heads(KernelList& kernels, MemoryPasses& memory, Add add) const {
+  if (v_.windowed.share > 0) {
+    set_share(v_.windowed.share, kernels, memory);
+    add(v_.windowed);
+  }
+  set_share(v_.attention_share, kernels, memory);
+  if (v_.attention_share > 0) add(v_.whole_heads());
+}
+
+// Of layers of either kind. Leaves the share of attention.
+void OpWork::add_all_projections(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  if (recurrent()) {
+    kernels.set_share(v_.recurrence_share);
+    add_recurrence_projections(kernels, phase);
+  }
+  if (model_.attention.kind == AttentionKind::GroupedQuery) {
+    for_heads(kernels, memory, [&](const HeadVolumes& heads) {
+      kernels.add_product(phase, v_.sequence_tokens,
+                          heads.projected_width() + gate_columns(model_.attention, heads.heads), v_.hidden);
+    });
+    return;
+  }
+  set_share(v_.attention_share, kernels, memory);
+  add_up_projections(kernels, phase);
+}
+
+// Of latent attention, from its low ranks, which down_projection() is the work of.
+void OpWork::add_up_projections(KernelList& kernels, Phase phase) const {
   const Attention& a = model_.attention;
   const auto project = [&](std::int64_t columns, std::int64_t inner) {
     kernels.add_product(phase, v_.sequence_tokens, columns, inner);
   };
-  if (a.kind == AttentionKind::GroupedQuery) return project(v_.query_width + 2 * v_.key_value_width, v_.hidden);
+  if (a.gate != OutputGate::None) project(gate_columns(a, v_.query_heads), v_.hidden);
   project(v_.query_width, a.q_rank > 0 ? a.q_rank : v_.hidden);
   project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
 }
@@ -29,6 +84,7 @@ void OpWork::add_projections(KernelList& kernels, Phase phase) const {
 KernelWork OpWork::down_projection(Phase phase) const {
   const Attention& a = model_.attention;
   KernelList kernels = product_list();
+  kernels.set_share(v_.attention_share);
   if (a.q_rank > 0) kernels.add_product(phase, v_.tokens, a.q_rank, v_.hidden);
   kernels.add_product(phase, v_.tokens, a.kv_rank + a.rope_size, v_.hidden);
   KernelWork work = of(kernels);
@@ -36,43 +92,78 @@ KernelWork OpWork::down_projection(Phase phase) const {
   return work;
 }
 
+// Attention or states. Leaves the share of attention.
 void OpWork::add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  if (recurrent()) {
+    set_share(v_.recurrence_share, kernels, memory);
+    add_states(kernels, phase, memory);
+  }
+  set_share(v_.attention_share, kernels, memory);
+  add_index(kernels, phase, memory);
   if (!makes_inputs()) return;
-  if (workload_.attention == AttentionKernel::Eager)
-    add_eager(kernels, phase, memory);
-  else
-    add_flash(kernels, phase);
+  for_heads(kernels, memory, [&](const HeadVolumes& heads) {
+    if (workload_.attention == AttentionKernel::Eager)
+      add_eager(heads, kernels, phase, memory);
+    else
+      add_flash(heads, kernels, phase);
+    add_output_gate(heads, phase, memory);
+  });
+}
+
+void OpWork::add_output_gate(const HeadVolumes& heads, Phase phase, MemoryPasses& memory) const {
+  if (model_.attention.gate == OutputGate::None) return;
+  const double passes = phase == Phase::Forward ? gate_pass : gate_backward_pass;
+  memory.add(passes * static_cast<double>(v_.sequence_tokens * heads.value_width()) * size_);
+}
+
+// Every rank has the whole index: its queries, its keys, its heads' weights, and the scores of earlier positions.
+void OpWork::add_index(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  const Attention& a = model_.attention;
+  if (a.index.heads == 0) return;
+  const std::int64_t width = std::int64_t{a.index.heads} * a.index.size;
+  kernels.add_product(phase, v_.sequence_tokens, width, a.q_rank > 0 ? a.q_rank : v_.hidden);
+  kernels.add_product(phase, v_.sequence_tokens, a.index.size + a.index.heads, v_.hidden);
+  if (!makes_inputs()) return;
+  const std::int64_t queries = v_.sequence_tokens / workload_.batch;
+  const double seen = workload_.causal ? .5 : 1, gradients = phase == Phase::Forward ? 1 : 2;
+  kernels.add(gemm_shape(queries, v_.sequence, a.index.size, workload_.batch * a.index.heads), seen * gradients);
+  memory.add(index_pass * seen * static_cast<double>(v_.sequence_tokens * v_.sequence) * size_of(DType::Fp32));
 }
 
 void OpWork::add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
   kernels.set_dtype({});
   add_core(kernels, phase, memory);
   kernels.set_dtype(products_);
-  kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.context_width);
+  for_heads(kernels, memory, [&](const HeadVolumes& heads) {
+    kernels.add_product(phase, v_.sequence_tokens, v_.hidden, heads.value_width());
+  });
+  if (!recurrent()) return;
+  set_share(v_.recurrence_share, kernels, memory);
+  const TokenProduct output = recurrence_sizes(model_.recurrence, v_.hidden, v_.mp).output;
+  kernels.add_product(phase, v_.sequence_tokens, output.columns, output.inner);
 }
 
 // A chunk of positions sees all earlier ones: its kernel is a part of that of the whole sequence. The shape is that of
 // a causal kernel, and one without a mask is taken to be as many times longer as it has more flops.
-void OpWork::add_flash(KernelList& kernels, Phase phase) const {
-  const Attention& a = model_.attention;
-  const std::int64_t kv_heads = a.kind == AttentionKind::Latent ? v_.query_heads : v_.key_value_width / a.head_size;
-  const std::int64_t head_size = (v_.query_width + v_.context_width) / (2 * v_.query_heads);
-  const KernelShape whole = attention_shape(workload_.batch, v_.sequence, v_.query_heads, kv_heads, head_size);
-  const double share = v_.attention_score_flops / flops(whole);
+void OpWork::add_flash(const HeadVolumes& heads, KernelList& kernels, Phase phase) const {
+  const std::int64_t kv_heads = model_.attention.kind == AttentionKind::Latent ? heads.heads : heads.key_heads;
+  const std::int64_t head_size = (heads.head_size + heads.value_size) / 2;
+  const KernelShape whole = attention_shape(workload_.batch, v_.sequence, heads.heads, kv_heads, head_size);
+  const double share = heads.score_flops / flops(whole) / heads.share;  // of a layer that has them
   kernels.add(phase == Phase::Forward ? whole : as_kind(whole, KernelKind::AttentionBackward), share);
 }
 
 // Queries of each head by all keys, whatever the mask, and probabilities by values. Heads that share keys repeat them.
-void OpWork::add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
-  const std::int64_t queries = v_.sequence_tokens / workload_.batch, groups = workload_.batch * v_.query_heads;
+void OpWork::add_eager(const HeadVolumes& heads, KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  const std::int64_t queries = v_.sequence_tokens / workload_.batch, groups = workload_.batch * heads.heads;
   const auto add = [&](std::int64_t columns, std::int64_t inner) {
     kernels.add_product(phase, queries, columns, inner, groups);
   };
   kernels.set_half(Half::Both);  // none of these is of weights
-  add(v_.sequence, v_.query_width / v_.query_heads);
-  add(v_.context_width / v_.query_heads, v_.sequence);
+  add(v_.sequence, heads.head_size);
+  add(heads.value_size, v_.sequence);
   kernels.set_half(half_);
-  const Bytes scores = static_cast<double>(v_.score_elements()) * size_;
+  const Bytes scores = static_cast<double>(queries * groups * v_.sequence) * size_;
   memory.add(scores * scale_pass);
   if (workload_.causal) memory.add(scores * mask_pass);
   memory.add(scores * (phase == Phase::Forward ? softmax_pass : softmax_backward_pass));
@@ -98,27 +189,28 @@ bool OpWork::turned_after_norm() const {
 KernelWork OpWork::attention(Phase phase) const {
   KernelList kernels = product_list();
   MemoryPasses memory;
-  add_projections(kernels, phase);
+  add_all_projections(kernels, phase, memory);
   add_rotary(memory);
   add_scores(kernels, phase, memory);
-  return without_norm(of(kernels, memory), phase);
+  const int small = small_kernels(OpKind::Attention, phase) + small_kernels(OpKind::Projection, phase);
+  return in_mean(without_norm(of(kernels, memory), phase), small, recurrence_passes(phase));
 }
 
 KernelWork OpWork::projection(Phase phase) const {
   KernelList kernels = product_list();
   MemoryPasses memory;
-  add_projections(kernels, phase);
+  add_all_projections(kernels, phase, memory);
   if (!turned_after_norm()) add_rotary(memory);
   KernelWork work = without_norm(of(kernels, memory), phase);
   if (turned_after_norm()) work.elsewhere += rotary_kernels;
-  return work;
+  return in_mean(work, small_kernels(OpKind::Projection, phase), 0);
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {
   KernelList kernels(widens_, {}, half_);
   MemoryPasses memory;
   add_scores(kernels, phase, memory);
-  return of(kernels, memory);
+  return in_mean(of(kernels, memory), small_kernels(OpKind::Attention, phase), recurrence_passes(phase));
 }
 
 // Backward: the gradient of the result and the input are read, and that of the input is written.
@@ -137,9 +229,10 @@ KernelWork OpWork::query_key_norm(Phase phase) const {
 
 void OpWork::add_turns(KernelWork& work) const {
   MemoryPasses turns;
+  turns.share = v_.attention_share;
   add_rotary(turns);
   work.memory_traffic += turns.traffic;
-  work.memory_kernels += turns.kernels;
+  if (turns.kernels > 0) work.memory_kernels += turns.launches();
 }
 
 bool OpWork::sums_over_ranks() const {
@@ -165,7 +258,8 @@ KernelWork OpWork::core_attention() const {
   KernelList kernels(widens_);
   MemoryPasses memory;
   add_core(kernels, Phase::Forward, memory);
-  return of(kernels, memory);
+  return in_mean(of(kernels, memory), small_kernels(OpKind::Attention, Phase::Forward),
+                 recurrence_passes(Phase::Forward));
 }
 
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "models/base/errors.hpp"
 
@@ -16,7 +17,12 @@ constexpr int norm_gradients = 2;  // kernels: of the input, and of the weights
 
 void KernelList::add(const KernelShape& shape, double times, int launches, std::int64_t readers) {
   check(count_ < kernels_.size(), "an op of more kernels than a list holds");
-  kernels_[count_++] = {shape, times, launches, dtype_, readers};
+  kernels_[count_++] = {shape, share_ * times, launches, dtype_, readers};
+  launches_ += share_ * launches;
+}
+
+int KernelList::launches() const {
+  return static_cast<int>(std::lround(launches_));
 }
 
 void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner,
@@ -32,13 +38,15 @@ KernelWork OpWork::of(const KernelList& kernels, MemoryPasses memory) const {
   KernelWork work;
   for (const KernelUse& kernel : kernels.all()) {
     work.flops += kernel.times * flops(kernel.shape);
-    work.gemms += kernel.launches;
     const auto [rows, columns, inner, groups, none] = kernel.shape.size;
     const bool product = kernel.shape.kind == KernelKind::Gemm || kernel.shape.kind == KernelKind::WeightGradient;
-    if (kernel.dtype && product) memory.add(cast(inner * columns * groups));
+    if (!kernel.dtype || !product) continue;
+    memory.share = std::min(1., kernel.times);  // of the layers that have the product
+    memory.add(cast(inner * columns * groups));
   }
+  work.gemms = kernels.launches();
   work.memory_traffic = memory.traffic;
-  if (memory.kernels > 0) work.memory_kernels = memory.kernels;
+  if (memory.kernels > 0) work.memory_kernels = memory.launches();
   work.kernels = writer_.add_kernels(kernels.all());
   return work;
 }
@@ -128,7 +136,12 @@ KernelWork OpWork::gate_kernels(Phase phase, Bytes traffic) const {
     kernels.add_product(phase, v_.tokens, v_.experts, v_.projection);
   } else {
     for (int i = 0; i < v_.router_gemms; ++i)
-      kernels.add_product(phase, v_.tokens, v_.router_parameters / v_.hidden / v_.router_gemms, v_.hidden);
+      kernels.add_product(phase, v_.tokens,
+                          (v_.router_parameters - v_.latent_parameters) / v_.hidden / v_.router_gemms, v_.hidden);
+  }
+  if (v_.latent_parameters > 0) {  // the projection back, after combine, is counted here too
+    kernels.add_product(phase, v_.tokens, v_.row_width, v_.hidden);
+    kernels.add_product(phase, v_.tokens, v_.hidden, v_.row_width);
   }
   MemoryPasses memory;
   if (traffic > Bytes(0)) memory.add(traffic);
@@ -139,7 +152,7 @@ KernelWork OpWork::gate_kernels(Phase phase, Bytes traffic) const {
 KernelWork OpWork::stated(const StatedWork& work, Bytes traffic) const {
   KernelList kernels(widens_);
   for (const MatrixProduct& p : work.products) kernels.add(gemm_shape(p.rows, p.columns, p.inner, p.groups));
-  MemoryPasses memory{traffic, traffic > Bytes(0) ? 1 : 0};
+  MemoryPasses memory{traffic, traffic > Bytes(0) ? 1. : 0.};
   if (work.traffic > Bytes(0)) {
     memory.traffic += work.traffic;
     memory.kernels += work.kernels;
@@ -192,7 +205,7 @@ KernelWork OpWork::order(OrderStep step, const KernelWork& own) const {
 
 // Rows of the capacity, and passes over all tokens.
 KernelWork OpWork::moving_rows(std::int64_t elements, std::int64_t token_passes) const {
-  KernelWork work = memory(elements + token_passes * v_.tokens * v_.hidden);
+  KernelWork work = memory(elements + token_passes * v_.tokens * v_.row_width);
   work.row_traffic = static_cast<double>(elements) * size_;
   return work;
 }
@@ -216,7 +229,7 @@ KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_o
   work.gemm_rows = rows;
   // Each GEMM reads its weights again, and each row comes in and goes out.
   const std::int64_t weights = copies * experts * v_.worked_parameters();
-  const std::int64_t sides = v_.expert_rows(chunk) * v_.expert_gemms * (v_.hidden + v_.worked_hidden());
+  const std::int64_t sides = v_.expert_rows(chunk) * v_.expert_gemms * (v_.row_width + v_.worked_hidden());
   const double share = static_cast<double>(v_.expert_gemms - left_out) / static_cast<double>(v_.expert_gemms);
   const Bytes in = products_ ? size_of(*products_) : size_;  // rows go out in the workload's format
   work.gemm_traffic =
@@ -236,7 +249,7 @@ KernelWork OpWork::shadowed_expert(Phase phase, bool keeps) const {
 KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t runs, std::int64_t rows,
                                int left_out) const {
   const std::int64_t tile = std::max(1, plan_.row_tile), padded = (rows + tile - 1) / tile * tile;
-  const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
+  const KernelShape shape = experts_shape(runs * padded, runs, v_.row_width, v_.worked_hidden(), runs * padded);
   const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
   const std::int64_t readers = runs / experts;
   KernelList kernels = product_list();
@@ -255,7 +268,7 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
 Bytes OpWork::row_casts(Phase phase, std::int64_t rows, int matrices) const {
   Bytes bytes;
   for (int i = 0; makes_weights(phase) && i < matrices; ++i)
-    bytes += cast(rows * (i + 1 == v_.expert_gemms ? v_.hidden : v_.worked_hidden()));
+    bytes += cast(rows * (i + 1 == v_.expert_gemms ? v_.row_width : v_.worked_hidden()));
   return bytes;
 }
 
@@ -263,9 +276,9 @@ Bytes OpWork::row_casts(Phase phase, std::int64_t rows, int matrices) const {
 void OpWork::add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const {
   const std::int64_t inter = v_.worked_hidden();
   for (int i = 0; i < matrices; ++i) {
-    if (makes_inputs()) memory.add(cast(experts * v_.hidden * inter));
+    if (makes_inputs()) memory.add(cast(experts * v_.row_width * inter));
     const bool last = i + 1 == v_.expert_gemms;
-    if (makes_weights(phase)) memory.add(cast(rows * (last ? v_.hidden : inter)));
+    if (makes_weights(phase)) memory.add(cast(rows * (last ? v_.row_width : inter)));
   }
 }
 
@@ -286,13 +299,13 @@ ExchangeWork OpWork::all_to_all(const ChunkRange& chunk, Wire wire) const {
 
 ExchangeWork OpWork::score_exchange(const ChunkRange& chunk) const {
   ExchangeWork work = all_to_all(chunk);
-  work.message = work.message * (size_of(DType::Fp32) / (static_cast<double>(v_.hidden) * size_));
+  work.message = work.message * (size_of(DType::Fp32) / (static_cast<double>(v_.row_width) * size_));
   return work;
 }
 
 ExchangeWork OpWork::gather_scores(const ChunkRange& chunk, Collective kind) const {
   ExchangeWork work = esp(kind, chunk);
-  work.message = work.message * (size_of(DType::Fp32) / (static_cast<double>(v_.hidden) * size_));
+  work.message = work.message * (size_of(DType::Fp32) / (static_cast<double>(v_.row_width) * size_));
   return work;
 }
 
@@ -421,14 +434,14 @@ ExchangeWork OpWork::collective(Collective kind, GroupKind group, std::int64_t e
 KernelWork OpWork::dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const {
   const std::int64_t slots = v_.experts * v_.capacity;
   KernelList kernels(widens_);
-  kernels.add(to_rows ? gemm_shape(slots, v_.hidden, v_.tokens) : gemm_shape(v_.tokens, v_.hidden, slots));
-  if (weight_gradient) kernels.add(gemm_shape(v_.tokens, slots, v_.hidden));
+  kernels.add(to_rows ? gemm_shape(slots, v_.row_width, v_.tokens) : gemm_shape(v_.tokens, v_.row_width, slots));
+  if (weight_gradient) kernels.add(gemm_shape(v_.tokens, slots, v_.row_width));
   return of(kernels, {static_cast<double>(elements) * size_});
 }
 
 Bytes OpWork::wire_bytes(const ChunkRange& chunk, Wire wire) const {
-  const std::int64_t rows = v_.all_to_all_elements(chunk) / v_.hidden;
-  return static_cast<double>(rows * wire_row_elements(wire, v_.hidden)) * size_of(wire_dtype(wire));
+  const std::int64_t rows = v_.all_to_all_elements(chunk) / v_.row_width;
+  return static_cast<double>(rows * wire_row_elements(wire, v_.row_width)) * size_of(wire_dtype(wire));
 }
 
 KernelWork OpWork::memory(std::int64_t elements) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of each op kind of an MoE layer: kernels, device-memory traffic, messages. No cost model.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 
@@ -26,24 +28,29 @@ class KernelList {
   // For those that follow.
   void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }
   void set_half(Half half) { half_ = half; }
+  void set_share(double share) { share_ = share; }  // of the layers that have them: of times and of launches
 
   std::span<const KernelUse> all() const { return {kernels_.data(), count_}; }
+  int launches() const;  // in the mean of the layers
 
  private:
   bool widens_;
   std::optional<DType> dtype_;
   Half half_;
-  std::array<KernelUse, 16> kernels_;
+  double share_ = 1, launches_ = 0;
+  std::array<KernelUse, 32> kernels_;
   std::size_t count_ = 0;
 };
 
 // Kernels of an op that device memory bounds, one after another.
 struct MemoryPasses {
   Bytes traffic = {};  // read plus written
-  int kernels = 0;
+  double kernels = 0;  // in the mean of the layers
+  double share = 1;    // of the layers that have those that follow
+  int launches() const { return std::max(1, static_cast<int>(std::lround(kernels))); }
   void add(Bytes bytes) {
-    traffic += bytes;
-    ++kernels;
+    traffic += share * bytes;
+    kernels += share;
   }
 };
 
@@ -136,7 +143,21 @@ class OpWork {
   KernelWork stated(const StatedWork& work, Bytes traffic = {}) const;
   KernelWork gate_kernels(Phase phase, Bytes traffic) const;
   KernelWork order(OrderStep step, const KernelWork& own) const;
-  void add_projections(KernelList& kernels, Phase phase) const;
+  // In a layer that is the mean of layers with attention and others, what follows is of the first or of the second.
+  void set_share(double share, KernelList& kernels, MemoryPasses& memory) const;
+  KernelWork in_mean(KernelWork work, int small, int of_recurrence) const;  // with these launches of small kernels
+  void add_all_projections(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
+  void add_up_projections(KernelList& kernels, Phase phase) const;
+  void add_output_gate(const HeadVolumes& heads, Phase phase, MemoryPasses& memory) const;
+  // For the heads of layers with attention: those of all of them, or first those of layers without windows.
+  template <class Add>
+  void for_heads(KernelList& kernels, MemoryPasses& memory, Add add) const;
+  // Of layers with a recurrence (recurrence_work.cpp).
+  bool recurrent() const { return v_.recurrence_share > 0; }
+  void add_recurrence_projections(KernelList& kernels, Phase phase) const;
+  void add_states(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
+  int recurrence_passes(Phase phase) const;  // kernels of add_states() that device memory bounds
+  void add_index(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   void add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
   // Passes that the workload counts with whole layers.
@@ -148,8 +169,8 @@ class OpWork {
   void add_activation(Phase phase, MemoryPasses& memory) const;
   void add_gate_passes(Phase phase, MemoryPasses& memory) const;
   KernelWork with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows, std::int64_t columns) const;
-  void add_flash(KernelList& kernels, Phase phase) const;
-  void add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
+  void add_flash(const HeadVolumes& heads, KernelList& kernels, Phase phase) const;
+  void add_eager(const HeadVolumes& heads, KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   // Products in a narrower format cast their left factor themselves. Their right factor has a pass of its own, which
   // reads the workload's format and writes that of products.
   Bytes cast(std::int64_t elements) const;

@@ -28,7 +28,7 @@ ShadowLatency::ShadowLatency(const Experiment& experiment, const Plan& plan) : e
   const LayerVolumes v = layer_volumes(e_, plan);
   const RowRange all{0, v.capacity};
   const Seconds comp = times.forward.moe.expert.work / static_cast<double>(v.expert_rows(all));
-  const std::int64_t sent_rows = v.all_to_all_elements(all) / v.hidden;
+  const std::int64_t sent_rows = v.all_to_all_elements(all) / v.row_width;
   const Seconds feat = times.forward.moe.all_to_all.work / static_cast<double>(sent_rows);
   per_row_ = e_.workload.phases == Phases::Training ? 3 * comp + 4 * feat : comp + 2 * feat;
   const Bytes expert = static_cast<double>(v.worked_parameters()) * size_of(e_.workload.dtype);

@@ -19,6 +19,7 @@ class ModelArguments {
     line(fmt::format("--hidden-size {}", m_.hidden));
     heads();
     windows();
+    recurrence();
     feed_forward();
     small_parts();
     if (!m_.dense()) {
@@ -37,6 +38,11 @@ class ModelArguments {
   void heads() {
     const Attention& a = m_.attention;
     line(fmt::format("--num-attention-heads {}", a.heads));
+    if (a.gate == OutputGate::Element) line("--attention-output-gate");
+    if (a.gate == OutputGate::Head) cannot("a gate of each head of attention's output");
+    if (a.value_size > 0 && a.kind == AttentionKind::GroupedQuery)
+      cannot(fmt::format("values of {} elements beside keys of {}", a.value_size, a.head_size));
+    if (a.windowed.heads > 0) cannot("other heads in layers with windows");
     if (a.kind == AttentionKind::Latent) {
       line("--multi-latent-attention");
       if (a.q_rank > 0) line(fmt::format("--q-lora-rank {}", a.q_rank));
@@ -57,14 +63,40 @@ class ModelArguments {
   void windows() {
     const Attention& a = m_.attention;
     if (a.window == 0) return;
+    if (a.windows == Windows::Chosen) return chosen_positions();
     if (a.windows == Windows::Chunks) return cannot(fmt::format("attention in chunks of {} positions", a.window));
     line(fmt::format("--window-size \"({},0)\"", a.window));
     const int layers = e_.workload.layers, whole = layers - std::min(a.windowed_layers, layers);
-    if (whole == 0) return;
-    if (layers / (layers / whole) == whole && layers / whole > 1)
-      line(fmt::format("--window-attn-skip-freq {}", layers / whole));
+    if (whole > 0) marked_layers("--window-attn-skip-freq", layers - whole);
+  }
+
+  // So many of the layers as a frequency of the others, or as a list.
+  void marked_layers(std::string_view option, int marked) {
+    const int layers = e_.workload.layers, others = layers - marked;
+    if (others > 0 && layers / (layers / others) == others && layers / others > 1)
+      line(fmt::format("{} {}", option, layers / others));
     else
-      line(fmt::format("--window-attn-skip-freq \"([1]*{}+[0]*{})\"", layers - whole, whole));
+      line(fmt::format("{} \"([1]*{}+[0]*{})\"", option, marked, others));
+  }
+
+  void chosen_positions() {
+    const Attention& a = m_.attention;
+    line("--experimental-attention-variant dsa");
+    line(fmt::format("--dsa-indexer-topk {} --dsa-indexer-n-heads {} --dsa-indexer-head-dim {}", a.window,
+                     a.index.heads, a.index.size));
+    if (a.windowed_layers < e_.workload.layers) cannot("layers that see the whole sample beside chosen positions");
+  }
+
+  void recurrence() {
+    const Recurrence& r = m_.recurrence;
+    if (r.layers == 0) return;
+    if (r.kind != RecurrenceKind::GatedDelta || m_.attention.windows == Windows::Chosen)
+      return cannot(fmt::format("layers of {}", name_in(recurrence_kind_names, r.kind)));
+    line("--experimental-attention-variant gdn");
+    marked_layers("--linear-attention-freq", r.layers);
+    line(fmt::format("--linear-num-value-heads {} --linear-value-head-dim {}", r.heads, r.value_size));
+    line(fmt::format("--linear-num-key-heads {} --linear-key-head-dim {}", r.key_heads, r.key_size));
+    line(fmt::format("--linear-conv-kernel-dim {}", r.convolution));
   }
 
   void feed_forward() {
@@ -118,15 +150,15 @@ class ModelArguments {
 
   void router() {
     const Router& r = m_.router;
-    const bool sigmoid = r.scoring == Scoring::Sigmoid, several = e_.workload.top_k > 1;
-    if (sigmoid) line("--moe-router-score-function sigmoid");
-    if (!sigmoid && !(r.normalise && several)) line("--moe-router-pre-softmax");
-    if (sigmoid && !r.normalise && several) cannot("sigmoid scores that are not divided by their sum");
+    const bool softmax = r.scoring == Scoring::Softmax, several = e_.workload.top_k > 1;
+    if (!softmax) line(fmt::format("--moe-router-score-function {}", name_in(scoring_names, r.scoring)));
+    if (softmax && !(r.normalise && several)) line("--moe-router-pre-softmax");
+    if (!softmax && !r.normalise && several) cannot("scores of each expert alone that are not divided by their sum");
     if (r.groups > 1)
       line(fmt::format("--moe-router-num-groups {} --moe-router-group-topk {}", r.groups, r.top_groups));
     if (r.scale != 1) line(fmt::format("--moe-router-topk-scaling-factor {:g}", r.scale));
-    if (r.correction_bias && sigmoid) line("--moe-router-enable-expert-bias");
-    if (r.correction_bias && !sigmoid) cannot("a bias of each expert beside softmax scores");
+    if (r.correction_bias && !softmax) line("--moe-router-enable-expert-bias");
+    if (r.correction_bias && softmax) cannot("a bias of each expert beside softmax scores");
   }
 
   const Experiment& e_;

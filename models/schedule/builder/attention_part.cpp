@@ -26,9 +26,11 @@ bool projects_apart(const StepContext& c, int layer) {
   return chunked(c, layer) || norms_queries(c, layer) || makes_low_ranks(c);
 }
 
-// Whether queries, at least, are made straight from the input.
+// Whether queries, or what recurrences need, are made straight from the input.
 bool projects_input(const StepContext& c) {
-  return !makes_low_ranks(c) || c.experiment().model.attention.q_rank == 0;
+  const Model& m = c.experiment().model;
+  return !makes_low_ranks(c) || m.attention.q_rank == 0 || m.recurrence.layers > 0 ||
+         m.attention.gate != OutputGate::None || m.attention.index.heads > 0;
 }
 
 std::int64_t projection_elements(const LayerVolumes& v) {
@@ -153,7 +155,7 @@ void add_state(StepContext& c, int layer, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
   saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
   saved.softmax = eager(c) ? c.activation(TensorKind::AttentionProbabilities, layer, v.score_elements())
-                           : c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
+                           : c.fp32(TensorKind::LogSumExp, layer, v.log_sums());
   if (eager(c)) c.hold_copies(saved.softmax, Bytes(c.experiment().framework.score_copies));
 }
 

@@ -5,15 +5,28 @@
 #include <set>
 #include <utility>
 
+#include "models/question/parameters.hpp"
+#include "models/question/recurrence_sizes.hpp"
+
 namespace dovetail::builder {
 namespace {
 
 using Shapes = std::set<std::pair<std::int64_t, std::int64_t>>;  // rows and columns of a weight
 
-void add_attention(const Attention& a, const LayerVolumes& v, Shapes& shapes) {
-  shapes.insert({v.hidden, v.context_width});
+void add_attention(const Model& m, const LayerVolumes& v, Shapes& shapes) {
+  const Attention& a = m.attention;
+  shapes.insert({v.hidden, v.value_width});
+  if (v.windowed.share > 0) {
+    shapes.insert({v.hidden, v.windowed.value_width()});
+    shapes.insert({v.windowed.projected_width() + gate_columns(a, v.windowed.heads), v.hidden});
+  }
+  if (m.recurrence.layers > 0) {
+    const RecurrenceSizes sizes = recurrence_sizes(m.recurrence, v.hidden, v.mp);
+    for (const TokenProduct& product : sizes.products) shapes.insert({product.columns, product.inner});
+    shapes.insert({sizes.output.columns, sizes.output.inner});
+  }
   if (a.kind != AttentionKind::Latent) {
-    shapes.insert({v.projected_width, v.hidden});
+    shapes.insert({v.whole_heads().projected_width() + gate_columns(a, v.query_heads), v.hidden});
     return;
   }
   shapes.insert({a.kv_rank + a.rope_size, v.hidden});
@@ -33,7 +46,7 @@ std::int64_t empty_gradients(const StepContext& c) {
   Shapes shapes;
   for (const int layer : c.layers_of_stage()) {
     const LayerVolumes& v = c.volumes(layer);
-    add_attention(c.experiment().model.attention, v, shapes);
+    add_attention(c.experiment().model, v, shapes);
     add_ffn(v, v.ffn_hidden, shapes);
     if (v.moe) add_ffn(v, v.worked_hidden(), shapes);
   }

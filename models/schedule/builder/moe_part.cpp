@@ -122,7 +122,7 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
                          SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
-  TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
+  TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * (v.hidden + v.latent_kept()), false, part.chunk);
   c.hold_mask(input);
   saved.input.push_back(input);
   const TensorId counts = add_row_counts(c, layer);

@@ -416,15 +416,15 @@ bool StepContext::is_plain() const {
 
 TensorId StepContext::row_scores(TensorKind kind, const Op& op, std::int64_t copies) {
   const LayerVolumes& v = volumes(op.layer);
-  Tensor t = tensor_like(op, kind, copies * v.all_to_all_elements(chunk_of(op)) / v.hidden);
+  Tensor t = tensor_like(op, kind, copies * v.all_to_all_elements(chunk_of(op)) / v.row_width);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }
 
 std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
   const LayerVolumes& v = volumes(op.layer);
-  const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
-  return copies * v.all_to_all_elements(chunk_of(op)) / v.hidden * row;
+  const std::int64_t row = wire == Wire::Same ? v.row_width : wire_row_elements(wire, v.row_width);
+  return copies * v.all_to_all_elements(chunk_of(op)) / v.row_width * row;
 }
 
 TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {

@@ -295,12 +295,18 @@ TEST_CASE("Layers with experts are those that any of the keys say") {
 
 TEST_CASE("Attention that is not built is refused, or named where only its time is that of another") {
   const auto refused = [](const nlohmann::json& own) { return refusal(family(own)); };
-  CHECK(refused({{"mamba_d_state", 16}}).ends_with("/mamba_d_state: state-space layers are not built, only attention"));
+  CHECK(refused({{"mamba_d_state", 16}})
+            .ends_with("/mamba_d_state: given, but no key that is known here says which layers have it and which "
+                       "attention"));
   CHECK(refused({{"use_cla", true}}).ends_with("/use_cla: layers that share keys and values are not built"));
-  CHECK(
-      refused({{"attn_type_list", {1, 0}}}).ends_with("/attn_type_list/1: linear attention is not built, expected 1"));
+  CHECK(refused({{"layer_types", {"full_attention", "hybrid"}}})
+            .ends_with("/layer_types/1: layers of hybrid are not built; expected attention, linear_attention, mamba or "
+                       "conv"));
   CHECK(refused({{"layer_types", {"full_attention", "linear_attention"}}})
-            .ends_with("/layer_types/1: layers of linear_attention are not built, only attention"));
+            .ends_with("some layers have no attention, but no key of this file that is known here says what they "
+                       "have"));
+  CHECK(refused({{"layer_types", {"mamba", "mamba"}}}).ends_with("no layer has attention, which is not built"));
+  CHECK(refused({{"hybrid_override_pattern", "M*X"}}).ends_with("layer 'X', expected M, *, - or E"));
   const auto left_out = [](const nlohmann::json& own) { return import_hf(family(own), "x").left_out; };
   CHECK(left_out({{"model_type", "mistral"}, {"sliding_window", nullptr}}).empty());
   CHECK(left_out({{"model_type", "qwen2"}, {"sliding_window", 4096}, {"use_sliding_window", false}}).empty());
@@ -322,10 +328,74 @@ TEST_CASE("Attention that is not built is refused, or named where only its time 
       std::tuple(256, 3, Windows::Sliding));
   CHECK(windows({{"attention_chunk_size", 512}, {"no_rope_layers", {1, 0, 1, 0}}}) ==
         std::tuple(512, 2, Windows::Chunks));
-  CHECK(left_out({{"model_type", "deepseek_v3"}, {"index_topk", 2048}}).size() == 1);
+  const Attention chosen =
+      of_family({{"model_type", "deepseek_v3"}, {"index_topk", 2048}, {"index_n_heads", 4}, {"index_head_dim", 32}})
+          .attention;
+  CHECK(chosen.windows == Windows::Chosen);
+  CHECK(chosen.window == 2048);
+  CHECK(chosen.windowed_layers == 8);
+  CHECK(chosen.index == PositionIndex{4, 32});
   CHECK(left_out({{"model_type", "new_family"}}) ==
         std::vector<std::string>{"what the code of new_family does and its config does not say: assumed are gated "
                                  "experts and RMS norms, and no biases"});
+}
+
+TEST_CASE("Layers without attention are read by the keys of each family") {
+  const auto read = [](const nlohmann::json& own) {
+    const Model m = of_family(own);
+    return std::tuple(m.layers, m.attention.layers, m.recurrence);
+  };
+  using enum RecurrenceKind;
+  // Each fourth layer has attention.
+  CHECK(read({{"full_attention_interval", 4},
+              {"linear_num_value_heads", 8},
+              {"linear_value_head_dim", 16},
+              {"linear_num_key_heads", 4},
+              {"linear_key_head_dim", 32},
+              {"linear_conv_kernel_dim", 4}}) == std::tuple(8, 2, Recurrence{GatedDelta, 6, 8, 16, 4, 32, 4}));
+  CHECK(read({{"linear_attn_config",
+               {{"full_attn_layers", {4, 8}}, {"num_heads", 4}, {"head_dim", 16}, {"short_conv_kernel_size", 4}}}}) ==
+        std::tuple(8, 2, Recurrence{KimiDelta, 6, 4, 16, 4, 16, 4, 16}));
+  CHECK(read({{"attn_type_list", {0, 0, 0, 1, 0, 0, 0, 1}}, {"head_dim", 16}}) ==
+        std::tuple(8, 2, Recurrence{Lightning, 6, 8, 16, 8, 16}));
+  CHECK(read({{"attn_layer_period", 8},
+              {"attn_layer_offset", 4},
+              {"mamba_expand", 2},
+              {"mamba_d_state", 16},
+              {"mamba_d_conv", 4},
+              {"mamba_dt_rank", 5}}) == std::tuple(8, 1, Recurrence{Mamba, 7, 128, 1, 1, 16, 4, 5}));
+  CHECK(read({{"layer_types", {"mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "attention"}},
+              {"mamba_n_heads", 8},
+              {"mamba_d_head", "auto"},
+              {"mamba_expand", 2},
+              {"mamba_n_groups", 2},
+              {"mamba_d_state", 32},
+              {"mamba_d_conv", 4}}) == std::tuple(8, 2, Recurrence{Mamba2, 6, 8, 16, 2, 32, 4}));
+  // Nemotron-H lists mixers and feed-forward parts one by one: here 4 of these.
+  CHECK(read({{"hybrid_override_pattern", "M-M-*-M-"},
+              {"mamba_num_heads", 8},
+              {"mamba_head_dim", 16},
+              {"n_groups", 2},
+              {"ssm_state_size", 32},
+              {"conv_kernel", 4}}) == std::tuple(4, 1, Recurrence{Mamba2, 3, 8, 16, 2, 32, 4}));
+  CHECK(read({{"layer_types", {"conv", "conv", "full_attention", "conv", "conv", "conv", "conv", "full_attention"}},
+              {"conv_L_cache", 3}}) == std::tuple(8, 2, Recurrence{ShortConvolution, 6, 64, 1, 0, 0, 3}));
+}
+
+TEST_CASE("Layers with windows may have other heads, and values another size than keys") {
+  const Attention a = of_family({{"model_type", "mimo_v2_flash"},
+                                 {"head_dim", 12},
+                                 {"v_head_dim", 8},
+                                 {"sliding_window", 128},
+                                 {"hybrid_layer_pattern", {0, 1, 1, 1, 0, 1, 1, 0}},
+                                 {"swa_num_attention_heads", 8},
+                                 {"swa_num_key_value_heads", 4},
+                                 {"swa_head_dim", 12},
+                                 {"swa_v_head_dim", 8}})
+                          .attention;
+  CHECK(a.value_size == 8);
+  CHECK(a.windowed_layers == 5);
+  CHECK(a.windowed == HeadSizes{8, 4, 12, 8});
 }
 
 TEST_CASE("Checkpoints whose code says more than their configs have as many parameters as published") {
