@@ -106,8 +106,8 @@ void read_gated_delta(const HfConfig& config, Recurrence& r) {
 void read_kimi_delta(const HfConfig& config, Recurrence& r) {
   r.kind = RecurrenceKind::KimiDelta;
   r.heads = config.integer({"linear_attn_config/num_heads"}, 1);
-  r.value_size = config.integer({"linear_attn_config/head_dim"}, 1);
-  r.rank = config.boolean_or({"linear_attn_config/use_full_rank_gate"}, false) ? 0 : r.value_size;
+  r.rank = r.value_size = config.integer({"linear_attn_config/head_dim"}, 1);
+  r.direct_gate = config.boolean_or({"linear_attn_config/use_full_rank_gate"}, false);
   set_keys(r.heads, r.value_size, r);
   r.convolution = config.integer({"linear_attn_config/short_conv_kernel_size"}, 1);
 }

@@ -40,7 +40,6 @@ void check_recurrence(const JsonReader& json, const Model& model) {
                                                     attention, r.layers, model.layers));
   if (r.layers == 0) return;
   const JsonReader part = json.at("recurrence");
-  if (r.kind == RecurrenceKind::Mamba && r.rank == 0) part.fail("rank", "0, expected at least 1 for mamba");
   if (r.key_heads > 0 && r.heads % r.key_heads != 0)
     part.fail("heads", fmt::format("{}, expected a multiple of the {} key_heads", r.heads, r.key_heads));
 }

@@ -101,6 +101,7 @@ struct Recurrence {
   int key_size = 0;     // Mamba and Mamba-2: the state of each channel
   int convolution = 0;  // positions that a convolution before it sees; 0: there is none
   int rank = 0;         // of its gates (Kimi) or time steps (Mamba)
+  bool direct_gate = false;  // the output's gate is made without that rank (Kimi-K3)
   friend bool operator==(const Recurrence&, const Recurrence&) = default;
 };
 

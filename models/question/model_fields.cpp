@@ -116,8 +116,11 @@ bool has_state(const Recurrence& r) {
 bool has_convolution(const Recurrence& r) {
   return r.kind != RecurrenceKind::Lightning;
 }
+bool of_kimi(const Recurrence& r) {
+  return r.kind == RecurrenceKind::KimiDelta;
+}
 bool has_rank(const Recurrence& r) {
-  return r.kind == RecurrenceKind::KimiDelta || r.kind == RecurrenceKind::Mamba;
+  return of_kimi(r) || r.kind == RecurrenceKind::Mamba;
 }
 
 std::vector<Field> recurrence_fields() {
@@ -150,11 +153,14 @@ std::vector<Field> recurrence_fields() {
           .in("positions")
           .where(has_convolution, other),
       field::whole<&Recurrence::rank>(
-          "rank", 0, most_head_size,
-          "Elements from which `kimi_delta` makes gates (0: they are made directly) and `mamba` time steps.")
+          "rank", 1, most_head_size, "Elements from which `kimi_delta` makes its gates and `mamba` time steps.")
           .must()
           .in("elements")
           .where(has_rank, other),
+      field::flag<&Recurrence::direct_gate>(
+          "direct_gate", "`kimi_delta`: whether the output's gate is made of the token, without `rank` (Kimi K3).")
+          .where(of_kimi, other)
+          .unless_usual(),
   };
 }
 

@@ -17,13 +17,15 @@ void add_gated_delta(RecurrenceSizes& s, const Recurrence& r, std::int64_t hidde
   s.vectors = r.convolution * s.convolved + 2 * s.heads + r.value_size;
 }
 
-// The decay of each key element and the output's gate are made through a low rank, or directly.
+// The decay of each key element is made through a low rank, and so is the output's gate, unless that is made directly.
 void add_kimi_delta(RecurrenceSizes& s, const Recurrence& r, std::int64_t hidden) {
-  const std::int64_t gates = s.keys + s.width, others = 2 * s.keys + s.width + s.heads;
+  const std::int64_t inputs = 2 * s.keys + s.width + s.heads;
   s.convolved = 2 * s.keys + s.width;
   s.normed = s.width;
-  s.products = {{others, hidden}, {2 * std::int64_t{r.rank}, hidden}, {gates, r.rank}};
-  if (r.rank == 0) s.products = {{others + gates, hidden}};
+  if (r.direct_gate)
+    s.products = {{inputs + s.width, hidden}, {r.rank, hidden}, {s.keys, r.rank}};
+  else
+    s.products = {{inputs, hidden}, {2 * std::int64_t{r.rank}, hidden}, {s.keys + s.width, r.rank}};
   s.vectors = r.convolution * s.convolved + s.heads + s.keys + r.value_size;
 }
 

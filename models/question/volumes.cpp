@@ -105,11 +105,9 @@ double seen_in_windows(const Experiment& e) {
   return e.workload.causal ? sequence / 2 * share_in_window(e.model.attention, sequence) : sequence;
 }
 
-// Forward, of the mean of the layers of which `share` have these heads.
-Flops score_flops(const Experiment& e, const LayerVolumes& v, const HeadVolumes& heads, double seen) {
-  const double positions = v.skips_masked ? seen : e.workload.sequence;
-  return Flops(2 * static_cast<double>(v.sequence_tokens) * positions * heads.share *
-               static_cast<double>(heads.query_width() + heads.value_width()));
+// Of a token, in the mean of the layers of which `share` have these heads.
+double score_flops(const HeadVolumes& heads, double positions) {
+  return 2 * positions * heads.share * static_cast<double>(heads.query_width() + heads.value_width());
 }
 
 void set_norms(const Attention& a, LayerVolumes& v) {
@@ -207,9 +205,15 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
     add_experts(e, v);
   }
   v.skips_masked = e.workload.skips_masked();
-  v.attention_score_flops = score_flops(e, v, v.whole_heads(), seen_positions(e));
-  v.windowed.score_flops = score_flops(e, v, v.windowed, seen_in_windows(e));
+  const auto tokens = static_cast<double>(v.sequence_tokens);
+  const auto positions = [&](double seen) { return v.skips_masked ? seen : e.workload.sequence; };
+  v.attention_score_flops = Flops(tokens * score_flops(v.whole_heads(), positions(seen_positions(e))));
+  v.windowed.score_flops = Flops(tokens * score_flops(v.windowed, positions(seen_in_windows(e))));
   return v;
+}
+
+double score_flops_of_token(const Experiment& e, const LayerVolumes& v) {
+  return score_flops(v.whole_heads(), seen_positions(e)) + score_flops(v.windowed, seen_in_windows(e));
 }
 
 double seen_positions(const Experiment& e) {

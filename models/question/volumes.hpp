@@ -165,6 +165,8 @@ EndVolumes end_volumes(const Experiment& experiment, const StageLayout& layout);
 
 // Positions that a position sees on average, in the mean of the model's layers that have attention.
 double seen_positions(const Experiment& experiment);
+// Scores and values of a token in the forward pass, of positions that it sees, in the mean of the model's layers.
+double score_flops_of_token(const Experiment& experiment, const LayerVolumes& volumes);
 
 LayerVolumes layer_volumes(const Experiment& experiment, int layer);
 LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE layer
