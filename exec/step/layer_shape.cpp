@@ -19,6 +19,8 @@ void require_executable(const Experiment& e) {
           "gates of attention's output are simulated, not executed yet");
   require(latent || a.value_size == 0, "/model/attention/value_size",
           "values of another size than keys are simulated, not executed yet");
+  require(!a.shared_values, "/model/attention/shared_values",
+          "keys that are values too are simulated, not executed yet");
   require(a.windowed.heads == 0, "/model/attention/windowed",
           "layers with other heads are simulated, not executed yet");
   require(a.windows != Windows::Chosen, "/model/attention/windows",

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view ends[] = {"_token_id", "_token_ids",   "_token_index", "_dropout", "_pdrop",
                                      "_eps",      "_epsilon",     "_range",       "_coef",    "_coeff",
-                                     "_std",      "_softcapping", "_multiplier",  "_theta",   "_alpha"};
+                                     "_std",      "_softcapping", "_multiplier",  "_theta",   "_alpha",
+                                     "_beta"};
 constexpr std::string_view begins[] = {
     "_", "time_step_", "mamba_ssm_", "rope_", "rotary_", "original_max_position", "quantization", "initializer_", "output_"};
 constexpr std::string_view others[] = {"architectures",
@@ -90,6 +91,11 @@ constexpr std::string_view others[] = {"architectures",
                                        "indexer_rope_interleave",
                                        "mla_use_nope",
                                        "use_gemma_norm",
+                                       "use_grouped_topk",
+                                       "postnorm",
+                                       "unsloth_version",
+                                       "model_name",
+                                       "moe_router_dtype",
                                        // Of generation, which transformers writes beside the model.
                                        "chunk_size_feed_forward",
                                        "diversity_penalty",

@@ -56,7 +56,7 @@ LayerFlags layers_with_experts(const HfConfig& config, int count) {
     keep_where(layers, [&](int layer) { return !in(numbers, layer); });
   }
   if (const auto frequency = config.find({"moe_layer_freq", "moe_layer_frequency"})) keep_frequent(*frequency, layers);
-  const int first = config.integer_or({"first_k_dense_replace", "moe_layer_start_index"}, 0, 0);
+  const int first = config.integer_or({"first_k_dense_replace", "moe_layer_start_index", "num_dense_layers"}, 0, 0);
   const int last = config.integer_or({"moe_layer_end_index"}, -1, -1);
   const int every = config.integer_or({"decoder_sparse_step", "moe_layer_interval"}, 1);
   keep_where(layers,
@@ -77,7 +77,6 @@ constexpr std::array unbuilt{
     Unbuilt{"is_encoder_decoder", "an encoder is not built, only layers of a decoder"},
     Unbuilt{"block_configs", "layers that differ from each other are not built"},
     Unbuilt{"o_lora_rank", "outputs of attention through a low rank, and positions that are compressed, are not built"},
-    Unbuilt{"global_head_dim", "layers with heads of another size are not built"},
     Unbuilt{"hidden_size_per_layer_input", "embeddings of each layer are not built"},
     Unbuilt{"altup_num_inputs", "layers with several inputs are not built"},
     Unbuilt{"share_q_dim", "queries that heads share are not built"},
@@ -110,6 +109,14 @@ int layers_with_chunks(const HfConfig& config, int layers) {
 
 // All but every n-th layer (Gemma 3), n of the family where no key says it (Gemma 2), or those from a layer on (Qwen).
 int layers_with_windows(const HfConfig& config, const HfConventions& family, int layers) {
+  if (const auto pattern = config.find({"sliding_window_pattern"}); pattern && pattern->value().is_string()) {
+    const std::string kinds = pattern->string();  // EXAONE: "LLLG" over and over, L with a window
+    const auto size = static_cast<int>(kinds.size());
+    int windows = 0;
+    for (int layer = 0; layer < layers && size > 0; ++layer)
+      windows += kinds[static_cast<std::size_t>(layer % size)] == 'L' ? 1 : 0;
+    return windows;
+  }
   const int every = config.integer_or({"sliding_window_pattern"}, family.full_attention_every, 0);
   const int first = config.integer_or({"max_window_layers"}, 0, 0);
   if (const auto pattern = config.find({"hybrid_layer_pattern"})) {  // MiMo: 1 for each layer with a window
@@ -143,16 +150,26 @@ void set_chosen_blocks(const JsonReader& sparse, Model& model) {
   a.windowed_layers = model.attention_layers();
   if (sparse.has("sparse_attention_freq"))
     a.windowed_layers = static_cast<int>(std::ranges::count(listed(sparse.at("sparse_attention_freq")), 1));
+  a.index.layers = a.windowed_layers == model.attention_layers() ? 0 : a.windowed_layers;
 }
 
-// MiMo gives the heads of layers with windows by keys of their own.
+// MiMo and Step give the heads of layers with windows by keys of their own.
 void set_windowed_heads(const HfConfig& config, Attention& a) {
   const HeadSizes whole{a.heads, a.kv_heads, a.head_size, a.value_size};
-  HeadSizes windowed{config.integer_or({"swa_num_attention_heads"}, a.heads),
-                     config.integer_or({"swa_num_key_value_heads"}, a.kv_heads),
-                     config.integer_or({"swa_head_dim"}, a.head_size), config.integer_or({"swa_v_head_dim"}, a.value_size, 0)};
+  HeadSizes windowed{
+      config.integer_or({"swa_num_attention_heads", "attention_other_setting/num_attention_heads"}, a.heads),
+      config.integer_or({"swa_num_key_value_heads", "attention_other_setting/num_attention_groups"}, a.kv_heads),
+      config.integer_or({"swa_head_dim", "attention_other_setting/head_dim"}, a.head_size),
+      config.integer_or({"swa_v_head_dim"}, a.value_size, 0)};
   if (windowed.value_size == windowed.head_size) windowed.value_size = 0;
   if (a.windowed_layers > 0 && windowed != whole) a.windowed = windowed;
+  const auto global = config.find({"global_head_dim"});
+  if (!global) return;
+  if (a.windowed_layers == 0) global->fail("given, but no layer has a window");
+  a.windowed = whole;  // Gemma 4 gives those of the others
+  a.head_size = global->integer(1);
+  a.kv_heads = config.integer_or({"num_global_key_value_heads"}, a.kv_heads);
+  a.shared_values = config.boolean_or({"attention_k_eq_v"}, false);
 }
 
 }  // namespace
@@ -167,6 +184,8 @@ void read_windows(const HfConfig& config, const HfConventions& family, Model& mo
   if (const auto top = config.find({"index_topk"})) {
     set_windows(config, Windows::Chosen, *top, model.layers, model);
     model.attention.index = {config.integer({"index_n_heads"}, 1), config.integer({"index_head_dim"}, 1)};
+    if (const auto types = config.find({"indexer_types"}))  // GLM-5.2: of others a layer is "shared"
+      for (const JsonReader& each : types->elements()) model.attention.index.layers += each.string() == "full" ? 1 : 0;
   }
   if (const auto sparse = config.find({"sparse_attention_config"})) set_chosen_blocks(*sparse, model);
 }

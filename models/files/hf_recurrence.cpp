@@ -138,6 +138,7 @@ void read_mamba(const HfConfig& config, const Model& model, Recurrence& r) {
   r.value_size = 1;
   set_keys(1, config.integer({"mamba_d_state"}, 1), r);
   r.convolution = config.integer({"mamba_d_conv"}, 1);
+  config.given({"mamba_conv_bias"});  // always counted
   const auto rank = config.find({"mamba_dt_rank"});
   r.rank = rank && rank->value().is_number() ? rank->integer(1) : (model.hidden + 15) / 16;  // "auto"
 }

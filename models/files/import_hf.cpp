@@ -31,14 +31,16 @@ int usual_head_size(const HfConfig& config, const Model& model) {
 
 void read_grouped_query(const HfConfig& config, const HfConventions& family, Model& model) {
   Attention& a = model.attention;
-  a.kv_heads = config.integer_or({"num_key_value_heads", "attn_config/kv_n_heads", "num_kv_heads"}, a.heads);
+  a.kv_heads = config.integer_or({"num_key_value_heads", "attn_config/kv_n_heads", "num_kv_heads", "num_attention_groups"}, a.heads);
   const int head_size = config.integer_or({"head_dim", "attention_head_dim"}, 0);
   a.head_size = head_size > 0 ? head_size : usual_head_size(config, model);
   a.value_size = config.integer_or({"v_head_dim"}, 0, 0);
   if (a.value_size == a.head_size) a.value_size = 0;
   a.qk_norm = family.qk_norm;
   a.sinks = family.sinks;
-  a.gate = config.boolean_or({"attn_output_gate", "attention_output_gate"}, false) ? OutputGate::Element : family.output_gate;
+  a.gate = config.boolean_or({"attn_output_gate", "attention_output_gate"}, false) ? OutputGate::Element
+           : config.boolean_or({"use_head_wise_attn_gate"}, false)                 ? OutputGate::Head
+                                                                                   : family.output_gate;
   if (config.boolean_or({"use_qk_norm", "qk_layernorm"}, false)) a.qk_norm = family.use_qk_norm;
   model.biases = family.biases;
   if (model.biases == Biases::None && config.boolean_or({"attention_bias"}, false))
@@ -62,7 +64,8 @@ void read_latent(const HfConfig& config, Model& model) {
 int dense_hidden(const HfConfig& config, const Model& model) {
   constexpr int usual_growth = 4, largest = JsonReader::int_max / usual_growth;  // of GPT-2
   if (config.given({"n_embd"})) return config.integer_or({"n_inner"}, usual_growth * std::min(model.hidden, largest));
-  return config.integer({"dense_intermediate_size", "intermediate_size_mlp", "intermediate_size", "ffn_hidden_size"},
+  return config.integer({"dense_intermediate_size", "intermediate_size_mlp", "intermediate_size", "ffn_hidden_size",
+                         "ff_intermediate_size"},
                         1);
 }
 
@@ -132,7 +135,7 @@ Model read_config(const HfConfig& config, const HfConventions& family, const Exp
   Model model;
   constexpr int most_layers = 10'000;  // far above any model; each layer is looked at
   if (listed_experts(config).empty())  // else that list is of the layers
-    model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer"}, 1, most_layers);
+    model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer", "num_layers"}, 1, most_layers);
   model.hidden = config.integer({"hidden_size", "d_model", "n_embd"}, 1);
   model.attention.heads = config.integer({"num_attention_heads", "n_heads", "n_head"}, 1);
   model.vocabulary = config.integer({"vocab_size"}, 1);

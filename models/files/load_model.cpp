@@ -18,6 +18,9 @@ void complete_attention(const JsonReader& json, int layers, Attention& a) {
   const int attention_layers = a.layers > 0 ? a.layers : layers;
   if (a.window > 0 && !json.has("windowed_layers")) a.windowed_layers = attention_layers;
   require_at_most("windowed_layers", a.windowed_layers, attention_layers, a.layers > 0 ? " with attention" : "");
+  if (a.index.layers > attention_layers)
+    json.at("index").fail("layers", fmt::format("{}, expected at most the {} layers with attention", a.index.layers,
+                                                attention_layers));
   if (a.windows == Windows::Chosen && a.index.heads == 0) (void)json.at("index");
   if (a.windowed.heads > 0 && a.windowed.heads % a.windowed.kv_heads != 0)
     json.at("windowed").fail("heads", fmt::format("{}, expected a multiple of the {} kv_heads", a.windowed.heads,

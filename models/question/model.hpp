@@ -43,6 +43,7 @@ inline constexpr std::array<std::pair<std::string_view, OutputGate>, 3> output_g
 struct PositionIndex {
   int heads = 0;  // 0: none
   int size = 0;   // elements of a query or key
+  int layers = 0;  // that have one, while others take over what those have chosen; 0: all with attention
   friend bool operator==(const PositionIndex&, const PositionIndex&) = default;
 };
 
@@ -74,6 +75,7 @@ struct Attention {
   PositionIndex index = {};  // of windows that are chosen
   int layers = 0;       // of the model's that have attention; 0: all
   HeadSizes windowed = {};
+  bool shared_values = false;  // keys are values too, but in `windowed` heads (Gemma 4)
 
   int value_head_size() const { return value_size > 0 ? value_size : head_size; }
   Attention in_windows() const;  // with the heads of layers with windows
@@ -111,6 +113,7 @@ inline Attention Attention::in_windows() const {
   other.kv_heads = windowed.kv_heads;
   other.head_size = windowed.head_size;
   other.value_size = windowed.value_size;
+  other.shared_values = false;
   return other;
 }
 
@@ -187,6 +190,10 @@ struct Model {
 
   bool dense() const { return experts == 0; }
   int row_width() const { return expert_input > 0 ? expert_input : hidden; }  // of rows that are dispatched
+  int index_layers() const {
+    if (attention.index.heads == 0) return 0;
+    return attention.index.layers > 0 ? attention.index.layers : attention_layers();
+  }
   int attention_layers() const { return attention.layers > 0 ? attention.layers : layers; }
   bool is_moe(int layer) const { return !dense() && layer >= first_dense && (layer + 1) % moe_every == 0; }
   int first_moe() const {  // may be past the last layer

@@ -102,6 +102,12 @@ std::vector<Field> of_some_attention() {
           .else_taken("the same")
           .where(has_windows, "given, but no layer has a window")
           .written_where<Attention>([](const Attention& a) { return a.windowed.heads > 0; }),
+      field::flag<&Attention::shared_values>(
+          "shared_values",
+          "Whether keys are values too, so that one projection makes both, but in layers with `windowed` heads (Gemma "
+          "4). Runs do not execute it.")
+          .where(grouped, of_latent)
+          .unless_usual(),
       field::whole<&Attention::layers>(
           "layers", 0, most_layers,
           "How many of the model's layers have attention, if others have a recurrence; 0: all. Steps take the mean of "
@@ -365,6 +371,10 @@ const FieldTable& fields_of<PositionIndex>() {
           field::whole<&PositionIndex::size>("size", 1, most_head_size, "Elements of a query or key.")
               .must()
               .in("elements"),
+          field::whole<&PositionIndex::layers>("layers", 0, most_layers,
+                                               "How many layers have one, while others take over the positions that "
+                                               "those chose (GLM-5.2); 0: all with attention.")
+              .unless_usual(),
       });
   return table;
 }

@@ -11,13 +11,20 @@ std::int64_t norm_size(const Model& m) {
   return m.norms == NormKind::Layer ? 2 * std::int64_t{m.hidden} : m.hidden;
 }
 
+std::int64_t made_value_size(const Attention& a) {
+  return a.shared_values ? 0 : a.value_head_size();
+}
+
+// The norm of its keys has a weight and a bias of each element.
+std::int64_t index_size(const Model& m) {
+  return index_matrices(m.attention, m.hidden) + 2 * std::int64_t{m.attention.index.size};
+}
+
 std::int64_t attention_size(const Model& m, const Attention& a) {
-  const std::int64_t index_norm = a.index.heads > 0 ? 2 * std::int64_t{a.index.size} : 0;  // a weight and a bias each
-  const std::int64_t matrices =
-      attention_matrices(a, m.hidden, a.heads, a.kv_heads) + (a.sinks ? a.heads : 0) + index_norm;
+  const std::int64_t matrices = attention_matrices(a, m.hidden, a.heads, a.kv_heads) + (a.sinks ? a.heads : 0);
   if (a.kind == AttentionKind::Latent) return matrices + query_key_norms(a);
   const std::int64_t queries = std::int64_t{a.heads} * a.head_size;
-  const std::int64_t keys_values = std::int64_t{a.kv_heads} * (a.head_size + a.value_head_size());
+  const std::int64_t keys_values = std::int64_t{a.kv_heads} * (a.head_size + made_value_size(a));
   const std::int64_t biases = m.biases == Biases::None ? 0 : queries + keys_values;
   const std::int64_t output_bias = m.biases == Biases::All || m.biases == Biases::Attention ? m.hidden : 0;
   return matrices + biases + output_bias + query_key_norms(a);
@@ -52,6 +59,7 @@ void add_mixers(const Model& m, Parameters& p) {
   const std::int64_t windowed = m.attention.windowed.heads > 0 ? m.attention.windowed_layers : 0;
   const bool beside = attention == m.layers && recurrence == m.layers;
   p.attention += (attention - windowed) * attention_size(m, m.attention);
+  p.attention += m.index_layers() > 0 ? m.index_layers() * index_size(m) : 0;
   if (windowed > 0) p.attention += windowed * attention_size(m, m.attention.in_windows());
   p.recurrence += recurrence > 0 ? recurrence * recurrence_sizes(m.recurrence, m.hidden, 1).parameters() : 0;
   p.norms += (beside ? attention : attention + recurrence) * norm_size(m);
@@ -61,7 +69,7 @@ void add_mixers(const Model& m, Parameters& p) {
 std::int64_t mtp_layer(const Model& m, int experts) {
   Parameters layer;
   add_ffn(m, true, experts, layer);
-  return layer.total() + attention_size(m, m.attention) + 2 * std::int64_t{m.hidden} * m.hidden + 4 * norm_size(m);
+  return layer.total() + attention_size(m, m.attention) + (m.index_layers() > 0 ? index_size(m) : 0) + 2 * std::int64_t{m.hidden} * m.hidden + 4 * norm_size(m);
 }
 
 Parameters count(const Model& m, int experts) {
@@ -88,13 +96,9 @@ Parameters active_parameters(const Model& model) {
 std::int64_t attention_matrices(const Attention& a, std::int64_t hidden, std::int64_t query_heads,
                                 std::int64_t key_value_heads) {
   const std::int64_t queries = query_heads * a.head_size;
-  const std::int64_t scores = a.index.heads * std::int64_t{a.index.size};
-  const std::int64_t index =
-      a.index.heads == 0 ? 0 : (a.q_rank > 0 ? a.q_rank : hidden) * scores + hidden * (a.index.size + a.index.heads);
-  const std::int64_t output =
-      hidden * (query_heads * a.value_head_size() + gate_columns(a, query_heads)) + index;
+  const std::int64_t output = hidden * (query_heads * a.value_head_size() + gate_columns(a, query_heads));
   if (a.kind == AttentionKind::GroupedQuery)
-    return hidden * (queries + key_value_heads * (a.head_size + a.value_head_size())) + output;
+    return hidden * (queries + key_value_heads * (a.head_size + made_value_size(a))) + output;
   const std::int64_t up_to_queries = (a.q_rank > 0 ? a.q_rank : hidden) * queries;
   const std::int64_t up_to_keys_values = a.kv_rank * query_heads * (std::int64_t{a.nope_size} + a.value_size);
   return hidden * low_rank_width(a) + up_to_queries + up_to_keys_values + output;
@@ -102,6 +106,11 @@ std::int64_t attention_matrices(const Attention& a, std::int64_t hidden, std::in
 
 std::int64_t low_rank_width(const Attention& a) {
   return a.kind == AttentionKind::Latent ? std::int64_t{a.q_rank} + a.kv_rank + a.rope_size : 0;
+}
+
+std::int64_t index_matrices(const Attention& a, std::int64_t hidden) {
+  const std::int64_t queries = std::int64_t{a.index.heads} * a.index.size;
+  return (a.q_rank > 0 ? a.q_rank : hidden) * queries + hidden * (std::int64_t{a.index.size} + a.index.heads);
 }
 
 std::int64_t gate_columns(const Attention& a, std::int64_t query_heads) {

@@ -25,8 +25,8 @@ std::int64_t LayerVolumes::log_sums() const {
 
 HeadVolumes LayerVolumes::whole_heads() const {
   const std::int64_t size = query_width / query_heads;
-  return {attention_share, query_heads, key_value_width / size, size, value_width / query_heads,
-          attention_score_flops};
+  return {attention_share,           query_heads,   key_value_width / size, size,
+          value_width / query_heads, shared_values, attention_score_flops};
 }
 
 namespace {
@@ -43,12 +43,13 @@ HeadVolumes heads_of_rank(const Attention& a, int mp) {
   heads.heads = heads.key_heads * ((a.heads / a.kv_heads + ranks_of_head - 1) / ranks_of_head);
   heads.head_size = a.head_size;
   heads.value_size = a.value_head_size();
+  heads.shared_values = a.shared_values;
   return heads;
 }
 
 // Elements of a token.
 std::int64_t kept_by_attention(const Attention& a, const HeadVolumes& heads) {
-  return heads.projected_width() + kept_by_gate(a, heads.heads) + kept_by_index(a);
+  return heads.projected_width() + kept_by_gate(a, heads.heads);
 }
 
 // Of layers with attention; the next two add what the others have to the means.
@@ -66,6 +67,11 @@ void set_attention(LayerVolumes& v, const Model& m, int mp) {
   v.low_rank_width = v.of_attention(low_rank_width(a));
   // With mp ranks Latent's projections down to the low ranks are on all of them.
   v.attention_parameters = v.of_attention(attention_matrices(a, v.hidden, heads.heads, heads.key_heads));
+  v.shared_values = a.shared_values;
+  if (m.index_layers() == 0) return;
+  v.index_share = static_cast<double>(m.index_layers()) / m.layers;
+  v.attention_parameters += mean_of(v.index_share)(index_matrices(a, v.hidden));
+  v.projected_width += mean_of(v.index_share)(kept_by_index(a));
 }
 
 void add_windowed_heads(LayerVolumes& v, const Model& m, int mp) {

@@ -33,11 +33,14 @@ struct ChunkRange {
 struct HeadVolumes {
   double share = 0;  // of the model's layers that have them
   std::int64_t heads = 0, key_heads = 0, head_size = 0, value_size = 0;
+  bool shared_values = false;
   Flops score_flops;  // as attention_score_flops
   std::int64_t query_width() const { return heads * head_size; }
   std::int64_t key_width() const { return key_heads * head_size; }
   std::int64_t value_width() const { return heads * value_size; }
-  std::int64_t projected_width() const { return query_width() + key_heads * (head_size + value_size); }
+  std::int64_t projected_width() const {
+    return query_width() + key_heads * (head_size + (shared_values ? 0 : value_size));
+  }
 };
 
 struct LayerVolumes {
@@ -59,9 +62,10 @@ struct LayerVolumes {
   bool moe = true;  // else a dense layer, which has no router and no experts
   // Layers of the model that have attention, and that have a recurrence, by all of them. Each layer of a step is their
   // mean: it has so much of the work, weights and activations of either. Layers of `windowed` heads are apart.
-  double attention_share = 1, recurrence_share = 0;
+  double attention_share = 1, recurrence_share = 0, index_share = 0;
   HeadVolumes windowed;
   int mp = 1;  // ranks that share these
+  bool shared_values = false;  // keys are values too, but in windowed heads
   std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
   std::int64_t ffn_parameters = 0;        // of this rank: g M ffn_hidden
   std::int64_t mtp_parameters = 0;        // of multi-token prediction: of the projection, 2 M M / mp

@@ -98,7 +98,6 @@ void OpWork::add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) co
     set_share(v_.recurrence_share, kernels, memory);
     add_states(kernels, phase, memory);
   }
-  set_share(v_.attention_share, kernels, memory);
   add_index(kernels, phase, memory);
   if (!makes_inputs()) return;
   for_heads(kernels, memory, [&](const HeadVolumes& heads) {
@@ -119,7 +118,8 @@ void OpWork::add_output_gate(const HeadVolumes& heads, Phase phase, MemoryPasses
 // Every rank has the whole index: its queries, its keys, its heads' weights, and the scores of earlier positions.
 void OpWork::add_index(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
   const Attention& a = model_.attention;
-  if (a.index.heads == 0) return;
+  if (v_.index_share == 0) return;
+  set_share(v_.index_share, kernels, memory);
   const std::int64_t width = std::int64_t{a.index.heads} * a.index.size;
   kernels.add_product(phase, v_.sequence_tokens, width, a.q_rank > 0 ? a.q_rank : v_.hidden);
   kernels.add_product(phase, v_.sequence_tokens, a.index.size + a.index.heads, v_.hidden);

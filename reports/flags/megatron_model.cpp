@@ -42,6 +42,7 @@ class ModelArguments {
     if (a.gate == OutputGate::Head) cannot("a gate of each head of attention's output");
     if (a.value_size > 0 && a.kind == AttentionKind::GroupedQuery)
       cannot(fmt::format("values of {} elements beside keys of {}", a.value_size, a.head_size));
+    if (a.shared_values) cannot("keys that are values too");
     if (a.windowed.heads > 0) cannot("other heads in layers with windows");
     if (a.kind == AttentionKind::Latent) {
       line("--multi-latent-attention");

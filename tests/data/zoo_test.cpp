@@ -44,6 +44,11 @@ TEST_CASE("Parameters of the shipped models are as many as those of their checkp
       {"llama-3.1-8b", 8'030'261'248},          // meta-llama/Llama-3.1-8B
       {"deepseek-v3", 671'026'419'200},         // deepseek-ai/DeepSeek-V3, without its MTP layer and scales of fp8
       {"granite-3.1-3b-a800m", 3'298'788'864},  // ibm-granite/granite-3.1-3b-a800m-base
+      {"qwen3-next-80b-a3b", 79'674'391'296},   // of Qwen/Qwen3-Coder-Next, which has the same sizes
+      {"qwen3.5-35b-a3b", 34'660'610'688},      // without the part that reads images, 446,571,248
+      {"nemotron-3-nano-30b-a3b", 31'577'940'288},      // nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
+      {"nemotron-3-super-120b-a12b", 120'668'707'840},  // 123,611,033,088, without MTP's 2,942,325,248
+      {"glm-5", 743'911'218'432},                       // zai-org/GLM-5, without its MTP layer
   };
   // Billions that model cards and papers state, with half a unit of their last digit.
   const std::map<std::string, std::pair<double, double>> rounded{
@@ -60,6 +65,17 @@ TEST_CASE("Parameters of the shipped models are as many as those of their checkp
       {"qwen2-57b-a14b", {57.41, .005}},   // Qwen2 Technical Report
       {"llama-3.1-70b", {70.6, .05}},      // The Llama 3 Herd of Models
       {"ernie-4.5-21b-a3b", {21.8, .05}},  // checkpoint: 21.8 in all
+      {"ernie-4.5-300b-a47b", {300, 1}},   // its name
+      {"qwen3.5-397b-a17b", {397, 1}},     // its name, with the part that reads images
+      {"kimi-k2.5", {1030, 10}},           // as Kimi K2
+      {"deepseek-v3.2", {671, 1}},         // as DeepSeek-V3, and .85 of its index
+      {"minimax-m2.5", {229, .5}},         // as MiniMax-M2
+      {"minimax-m1", {456, .5}},           // model card of MiniMax-Text-01
+      {"kimi-linear-48b-a3b", {49, .5}},   // checkpoint: 49
+      {"jamba2-mini", {51.6, .05}},        // checkpoint
+      {"mimo-v2-flash", {309, .5}},        // model card
+      {"gemma-4-26b-a4b", {25.2, .05}},    // model card
+      {"step-3.7-flash", {196, 1}},        // model card of Step-3.5-Flash
   };
   // Models of papers, which publish no exact number, and GPT-2 with experts, which has no checkpoint.
   const std::set<std::string> unpublished{"ampipe-base", "ampipe-large",  "ampipe-medium", "ampipe-xl",
@@ -101,6 +117,9 @@ TEST_CASE("Parameters of a token are those that papers state") {
   CHECK(billions("hunyuan-a13b") == Approx(13).margin(.5));       // its README
   CHECK(billions("qwen2-57b-a14b") == Approx(14.2).margin(.1));   // Qwen2 Technical Report: 14B
   CHECK(billions("granite-3.1-3b-a800m") == Approx(.883).margin(.0005));
+  CHECK(billions("ernie-4.5-300b-a47b") == Approx(47).margin(1));           // its name
+  CHECK(billions("qwen3-next-80b-a3b") == Approx(3.874929408));             // total less the experts of other tokens
+  CHECK(billions("nemotron-3-super-120b-a12b") == Approx(12.770).margin(.0005));  // the same
 }
 
 TEST_CASE("Parameters of a token without its embedding, as some model cards count") {

@@ -122,8 +122,11 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
                          SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
-  TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * (v.hidden + v.latent_kept()), false, part.chunk);
+  TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
   c.hold_mask(input);
+  if (v.latent_kept() > 0)
+    c.hold_copies(input, static_cast<double>(v.latent_kept()) / static_cast<double>(v.hidden) *
+                             size_of(c.experiment().workload.dtype));
   saved.input.push_back(input);
   const TensorId counts = add_row_counts(c, layer);
   TensorIds gate_reads{x, attended}, gate_writes{input};

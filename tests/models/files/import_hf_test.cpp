@@ -18,7 +18,10 @@ namespace fs = std::filesystem;
 namespace {
 
 JsonFile config_of(const std::string& checkpoint) {
-  return JsonFile::read(fs::path(DOVETAIL_TEST_DATA) / "hf" / checkpoint / "config.json");
+  const fs::path path = fs::path(DOVETAIL_TEST_DATA) / "hf" / checkpoint / "config.json";
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return JsonFile::parse(without_python_numbers(text), path.string());
 }
 
 std::string shipped(const std::string& name) {
@@ -80,7 +83,22 @@ TEST_CASE("The shipped models are what import makes of the public configs, and t
                            "granite-3.1-3b-a800m",
                            "qwen2-57b-a14b",
                            "llama-3.1-70b",
-                           "ernie-4.5-21b-a3b"}) {
+                           "ernie-4.5-21b-a3b",
+                           "deepseek-v3.2",
+                           "gemma-4-26b-a4b",
+                           "glm-5",
+                           "jamba2-mini",
+                           "kimi-k2.5",
+                           "kimi-linear-48b-a3b",
+                           "mimo-v2-flash",
+                           "minimax-m1",
+                           "minimax-m2.5",
+                           "nemotron-3-nano-30b-a3b",
+                           "nemotron-3-super-120b-a12b",
+                           "qwen3-next-80b-a3b",
+                           "qwen3.5-35b-a3b",
+                           "qwen3.5-397b-a17b",
+                           "step-3.7-flash"}) {
     Model model = import_hf(config_of(name), name).model;
     FilesRead files;
     const Model read = load_model(name, files);
@@ -425,7 +443,8 @@ TEST_CASE("Keys that are not known are named, those that change the layers are r
   const auto refused = [](const nlohmann::json& keys) { return refusal(family(keys)); };
   CHECK(refused({{"use_residual", true}}).ends_with("/use_residual: experts beside a dense part are not built here"));
   CHECK(refused({{"num_kv_shared_layers", 2}}).ends_with("layers that share keys and values are not built"));
-  CHECK(refused({{"global_head_dim", 512}}).ends_with("layers with heads of another size are not built"));
+  CHECK(refused({{"global_head_dim", 512}}).ends_with("/global_head_dim: given, but no layer has a window"));
+  CHECK_THAT(refused({{"o_lora_rank", 16}}), Catch::Contains("/o_lora_rank: outputs of attention through a low rank"));
   CHECK(refused({{"zero_expert_num", 4}}).ends_with("experts that compute nothing are not built"));
   CHECK(refusal(changed({{"moe_intermediate_size", nullptr}}, "qwen3-30b-a3b"))
             .ends_with("missing key \"moe_intermediate_size\""));
@@ -462,10 +481,10 @@ TEST_CASE("A checkpoint's config.json in the place of a model file") {
 
 TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(JsonFile::parse("{}", "config.json")) ==
-        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\"");
+        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\", \"num_layers\"");
   CHECK(refusal(JsonFile::parse("[]", "config.json")) == "config.json:1:1: expected an object, got an empty array");
   CHECK(refusal(JsonFile::parse("{\"model_type\": \"mixtral\", \"hidden_sise\": 4}", "config.json")) ==
-        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\"");
+        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\", \"num_layers\"");
   CHECK(refusal(config_of("gpt2-xl"), {.experts = {}, .top_k = 2})
             .ends_with("2 experts of a token chosen, but the checkpoint has none; expected a number of experts too"));
   CHECK(refusal(changed({{"num_attention_heads", 24}}))

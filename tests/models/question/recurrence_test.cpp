@@ -121,16 +121,11 @@ TEST_CASE("Gates of the output and an index add matrices to attention") {
   CHECK(attention_matrices(a, 10, 4, 2) == plain + 10 * 4);
   a.gate = OutputGate::None;
   a.index = {3, 7};  // queries of 3 heads, a key, a weight of each head
-  CHECK(attention_matrices(a, 10, 4, 2) == plain + 10 * 21 + 10 * 7 + 10 * 3);
-  a.kind = AttentionKind::Latent;
-  a.q_rank = 6;
-  a.kv_rank = 2;
-  a.nope_size = 3;
-  a.rope_size = 2;
-  a.value_size = 5;
-  const std::int64_t indexed = attention_matrices(a, 10, 4, 4);
-  a.index = {};
-  CHECK(indexed - attention_matrices(a, 10, 4, 4) == 6 * 21 + 10 * 7 + 10 * 3);  // queries from their low rank
+  CHECK(index_matrices(a, 10) == 10 * 21 + 10 * 7 + 10 * 3);
+  a.shared_values = true;  // 2 heads of 5 elements less
+  CHECK(attention_matrices(a, 10, 4, 2) == plain - 10 * 2 * 5);
+  a.q_rank = 6;  // of latent attention, whose index makes its queries from it
+  CHECK(index_matrices(a, 10) == 6 * 21 + 10 * 7 + 10 * 3);
 }
 
 TEST_CASE("Experts may take rows that projections make of tokens") {
