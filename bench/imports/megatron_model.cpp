@@ -100,8 +100,7 @@ void read_position_index(const Settings& s, Model& model) {
 void read_attention_variant(const Settings& s, Model& model) {
   if (s.on("attention_output_gate")) model.attention.gate = OutputGate::Element;
   if (!s.given("experimental_attention_variant")) return;
-  const std::string variant =
-      s.choice("experimental_attention_variant", {"gdn", "gated_delta_net", "gdn2", "dsa"});
+  const std::string variant = s.choice("experimental_attention_variant", {"gdn", "gated_delta_net", "gdn2", "dsa"});
   if (variant == "dsa") return read_position_index(s, model);
   if (variant == "gdn2") s.unsaid("experimental_attention_variant", "gdn2 is taken as gdn");
   read_gated_delta_net(s, model);

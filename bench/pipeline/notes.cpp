@@ -178,8 +178,7 @@ std::string mean_of_layers(const Experiment& e) {
   const std::int64_t widths = std::int64_t{a.heads} * (a.head_size + a.value_head_size());
   const double attention = 2 * static_cast<double>(attention_matrices(a, m.hidden, a.heads, a.kv_heads)) +
                            2 * positions * static_cast<double>(widths);
-  const double recurrence =
-      2 * static_cast<double>(recurrence_sizes(r, m.hidden, 1).parameters()) + state_flops(r);
+  const double recurrence = 2 * static_cast<double>(recurrence_sizes(r, m.hidden, 1).parameters()) + state_flops(r);
   return fmt::format(
       "{} of {} layers have attention ({:.3g} GFLOP a token forward), {} a recurrence, {} ({:.3g}): each layer of the "
       "step is priced as their mean, so stages and memory peaks may differ by that. The recurrence's times are derived "

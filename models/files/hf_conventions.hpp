@@ -21,7 +21,7 @@ struct HfConventions {
   bool expert_size = false;                   // the hidden size of an expert has a key of its own
   int shared_experts = 0;                     // of the size of a routed one, without a key
   bool shared_gate = false;
-  bool sinks = false;              // of attention
+  bool sinks = false;  // of attention
   OutputGate output_gate = OutputGate::None;
   bool tied_embeddings = false;    // unless the config says tie_word_embeddings
   int full_attention_every = 0;    // each so many-th layer has no window, unless the config says it; 0: none

@@ -145,8 +145,7 @@ void set_chosen_blocks(const JsonReader& sparse, Model& model) {
   Attention& a = model.attention;
   a.window = sparse.integer("sparse_topk_blocks", 1) * sparse.integer("sparse_block_size", 1);
   a.windows = Windows::Chosen;
-  a.index = {sparse.integer("sparse_num_index_heads", 1),
-             sparse.integer("sparse_index_dim", 1)};
+  a.index = {sparse.integer("sparse_num_index_heads", 1), sparse.integer("sparse_index_dim", 1)};
   a.windowed_layers = model.attention_layers();
   if (sparse.has("sparse_attention_freq"))
     a.windowed_layers = static_cast<int>(std::ranges::count(listed(sparse.at("sparse_attention_freq")), 1));

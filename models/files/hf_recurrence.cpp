@@ -128,7 +128,8 @@ void read_mamba2(const HfConfig& config, const Model& model, Recurrence& r) {
   r.value_size = given ? size->integer(1) : model.hidden * config.integer_or({"mamba_expand", "expand"}, 2) / r.heads;
   config.given({"mamba_expand", "expand"});
   config.given({"use_conv_bias", "mamba_conv_bias"});  // the convolution's is always counted
-  set_keys(config.integer({"mamba_n_groups", "n_groups"}, 1), config.integer({"mamba_d_state", "ssm_state_size"}, 1), r);
+  set_keys(config.integer({"mamba_n_groups", "n_groups"}, 1), config.integer({"mamba_d_state", "ssm_state_size"}, 1),
+           r);
   r.convolution = config.integer({"mamba_d_conv", "conv_kernel"}, 1);
 }
 
@@ -165,7 +166,8 @@ void read_kind(const HfConfig& config, const Model& model, Recurrence& r) {
 void read_recurrence(const HfConfig& config, Model& model) {
   const auto mixers = mixers_of(config, model);
   if (!mixers)
-    if (const auto key = config.find({"mamba_d_state", "ssm_state_size", "linear_num_value_heads", "linear_attn_config"}))
+    if (const auto key =
+            config.find({"mamba_d_state", "ssm_state_size", "linear_num_value_heads", "linear_attn_config"}))
       key->fail("given, but no key that is known here says which layers have it and which attention");
   if (!mixers || mixers->recurrence == 0) return;
   if (mixers->feed_forward > 0) model.layers = mixers->feed_forward;

@@ -31,7 +31,8 @@ int usual_head_size(const HfConfig& config, const Model& model) {
 
 void read_grouped_query(const HfConfig& config, const HfConventions& family, Model& model) {
   Attention& a = model.attention;
-  a.kv_heads = config.integer_or({"num_key_value_heads", "attn_config/kv_n_heads", "num_kv_heads", "num_attention_groups"}, a.heads);
+  a.kv_heads = config.integer_or(
+      {"num_key_value_heads", "attn_config/kv_n_heads", "num_kv_heads", "num_attention_groups"}, a.heads);
   const int head_size = config.integer_or({"head_dim", "attention_head_dim"}, 0);
   a.head_size = head_size > 0 ? head_size : usual_head_size(config, model);
   a.value_size = config.integer_or({"v_head_dim"}, 0, 0);
@@ -72,16 +73,20 @@ int dense_hidden(const HfConfig& config, const Model& model) {
 Router read_router(const HfConfig& config, const HfConventions& family) {
   Router router;
   router.scoring = family.scoring;
-  if (const auto scoring = config.find({"scoring_func", "moe_router_activation_func"})) router.scoring = scoring->enumeration(scoring_names);
+  if (const auto scoring = config.find({"scoring_func", "moe_router_activation_func"}))
+    router.scoring = scoring->enumeration(scoring_names);
   const auto named = config.find({"topk_method"});
   const std::string method = named ? named->string() : family.correction_bias ? "noaux_tc" : "greedy";
   if (method != "greedy") {
     router.groups = config.integer_or({"n_group", "num_expert_group"}, 1);
     router.top_groups = config.integer_or({"topk_group"}, router.groups);
   }
-  router.correction_bias = method == "noaux_tc" || config.boolean_or({"use_routing_bias", "moe_use_aux_free", "use_moe_router_bias", "use_expert_bias"}, false);
+  router.correction_bias =
+      method == "noaux_tc" ||
+      config.boolean_or({"use_routing_bias", "moe_use_aux_free", "use_moe_router_bias", "use_expert_bias"}, false);
   router.scale = config.number_or({"routed_scaling_factor", "moe_router_scaling_factor"}, 1);
-  router.normalise = config.boolean_or({"norm_topk_prob", "moe_renormalize", "ffn_config/moe_normalize_expert_weights"}, family.normalise);
+  router.normalise = config.boolean_or({"norm_topk_prob", "moe_renormalize", "ffn_config/moe_normalize_expert_weights"},
+                                       family.normalise);
   return router;
 }
 
@@ -90,10 +95,9 @@ SharedExpertSizes read_shared(const HfConfig& config, const HfConventions& famil
     return {1, config.given({"parallel_attn_mlp_res"}) ? model.hidden : config.integer({"intermediate_size"}, 1),
             false};
   config.given({"n_shared_experts"});  // one, where it has a size of its own
-  if (const int hidden =
-          config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim",
-                             "moe_shared_expert_intermediate_size"},
-                            0, 0);
+  if (const int hidden = config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size",
+                                            "share_expert_dim", "moe_shared_expert_intermediate_size"},
+                                           0, 0);
       hidden > 0)
     return {1, hidden, family.shared_gate};
   const int count =

@@ -19,12 +19,13 @@ void complete_attention(const JsonReader& json, int layers, Attention& a) {
   if (a.window > 0 && !json.has("windowed_layers")) a.windowed_layers = attention_layers;
   require_at_most("windowed_layers", a.windowed_layers, attention_layers, a.layers > 0 ? " with attention" : "");
   if (a.index.layers > attention_layers)
-    json.at("index").fail("layers", fmt::format("{}, expected at most the {} layers with attention", a.index.layers,
-                                                attention_layers));
+    json.at("index").fail(
+        "layers", fmt::format("{}, expected at most the {} layers with attention", a.index.layers, attention_layers));
   if (a.windows == Windows::Chosen && a.index.heads == 0) (void)json.at("index");
   if (a.windowed.heads > 0 && a.windowed.heads % a.windowed.kv_heads != 0)
-    json.at("windowed").fail("heads", fmt::format("{}, expected a multiple of the {} kv_heads", a.windowed.heads,
-                                                  a.windowed.kv_heads));
+    json.at("windowed")
+        .fail("heads",
+              fmt::format("{}, expected a multiple of the {} kv_heads", a.windowed.heads, a.windowed.kv_heads));
   if (a.kind == AttentionKind::Latent) {
     if (a.value_size == 0) (void)json.at("value_size");
     a.kv_heads = a.heads;
@@ -39,8 +40,8 @@ void check_recurrence(const JsonReader& json, const Model& model) {
   const Recurrence& r = model.recurrence;
   const int attention = model.attention_layers();
   if (attention + r.layers < model.layers)
-    json.fail("attention", fmt::format("{}, and {} with a recurrence: expected at least {} together",
-                                                    attention, r.layers, model.layers));
+    json.fail("attention", fmt::format("{}, and {} with a recurrence: expected at least {} together", attention,
+                                       r.layers, model.layers));
   if (r.layers == 0) return;
   const JsonReader part = json.at("recurrence");
   if (r.key_heads > 0 && r.heads % r.key_heads != 0)

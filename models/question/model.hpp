@@ -39,10 +39,11 @@ enum class OutputGate { None, Element, Head };
 inline constexpr std::array<std::pair<std::string_view, OutputGate>, 3> output_gate_names{
     {{"none", OutputGate::None}, {"element", OutputGate::Element}, {"head", OutputGate::Head}}};
 
-// Of attention that an index chooses positions for: it scores each position by heads of its own, which share their keys.
+// Of attention that an index chooses positions for: it scores each position by heads of its own, which share their
+// keys.
 struct PositionIndex {
-  int heads = 0;  // 0: none
-  int size = 0;   // elements of a query or key
+  int heads = 0;   // 0: none
+  int size = 0;    // elements of a query or key
   int layers = 0;  // that have one, while others take over what those have chosen; 0: all with attention
   friend bool operator==(const PositionIndex&, const PositionIndex&) = default;
 };
@@ -65,7 +66,7 @@ struct Attention {
   int q_rank = 0;  // 0: queries are not low-rank
   int kv_rank = 0;
   int nope_size = 0, rope_size = 0;
-  int value_size = 0;              // 0: head_size
+  int value_size = 0;             // 0: head_size
   QkNorm qk_norm = QkNorm::None;  // Latent norms its low ranks instead
   int window = 0;                 // positions; 0: every layer sees the whole sample
   int windowed_layers = 0;        // of the model's
@@ -73,7 +74,7 @@ struct Attention {
   bool sinks = false;  // each head has a score of its own, which no position takes (gpt-oss); counted, not modelled
   OutputGate gate = OutputGate::None;
   PositionIndex index = {};  // of windows that are chosen
-  int layers = 0;       // of the model's that have attention; 0: all
+  int layers = 0;            // of the model's that have attention; 0: all
   HeadSizes windowed = {};
   bool shared_values = false;  // keys are values too, but in `windowed` heads (Gemma 4)
 
@@ -96,13 +97,13 @@ inline constexpr std::array<std::pair<std::string_view, RecurrenceKind>, 6> recu
 // keys nor a state.
 struct Recurrence {
   RecurrenceKind kind = RecurrenceKind::GatedDelta;
-  int layers = 0;       // of the model's that have it; 0: none
-  int heads = 0;        // of values
-  int value_size = 0;   // elements of a head
-  int key_heads = 0;    // Mamba-2: groups
-  int key_size = 0;     // Mamba and Mamba-2: the state of each channel
-  int convolution = 0;  // positions that a convolution before it sees; 0: there is none
-  int rank = 0;         // of its gates (Kimi) or time steps (Mamba)
+  int layers = 0;            // of the model's that have it; 0: none
+  int heads = 0;             // of values
+  int value_size = 0;        // elements of a head
+  int key_heads = 0;         // Mamba-2: groups
+  int key_size = 0;          // Mamba and Mamba-2: the state of each channel
+  int convolution = 0;       // positions that a convolution before it sees; 0: there is none
+  int rank = 0;              // of its gates (Kimi) or time steps (Mamba)
   bool direct_gate = false;  // the output's gate is made without that rank (Kimi-K3)
   friend bool operator==(const Recurrence&, const Recurrence&) = default;
 };

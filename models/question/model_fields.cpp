@@ -92,12 +92,14 @@ std::vector<Field> of_some_attention() {
           "`element` (Qwen3-Next) or for each `head` (Step-3.5). Runs do not execute it.")
           .unless_usual(),
       field::part<&Attention::index>(
-          "index", "How `windows` `chosen` chooses positions: each is scored by heads of its own. Runs do not execute it.")
+          "index",
+          "How `windows` `chosen` chooses positions: each is scored by heads of its own. Runs do not execute it.")
           .else_taken("none")
           .where(chooses, "given, but no positions are chosen")
           .written_where<Attention>([](const Attention& a) { return a.index.heads > 0; }),
       field::part<&Attention::windowed>(
-          "windowed", "The heads of layers with windows, if they differ from those of the others. Runs do not execute "
+          "windowed",
+          "The heads of layers with windows, if they differ from those of the others. Runs do not execute "
           "them.")
           .else_taken("the same")
           .where(has_windows, "given, but no layer has a window")
@@ -138,8 +140,8 @@ std::vector<Field> recurrence_fields() {
           "(Nemotron-H, Granite 4) or `short_convolution` (LFM2).")
           .must(),
       field::whole<&Recurrence::layers>("layers", 1, most_layers, "How many of the model's layers have it.").must(),
-      field::whole<&Recurrence::heads>(
-          "heads", 1, most_hidden, "Heads of values; of `mamba` and `short_convolution` their channels.")
+      field::whole<&Recurrence::heads>("heads", 1, most_hidden,
+                                       "Heads of values; of `mamba` and `short_convolution` their channels.")
           .must(),
       field::whole<&Recurrence::value_size>("value_size", 1, most_head_size,
                                             "Elements of a value; 1 of `mamba` and `short_convolution`.")
@@ -149,8 +151,8 @@ std::vector<Field> recurrence_fields() {
                                            "Heads of queries and keys; of `mamba2` groups; 1 of `mamba`.")
           .must()
           .where(has_state, other),
-      field::whole<&Recurrence::key_size>("key_size", 1, most_head_size,
-                                          "Elements of a query or key; of `mamba` and `mamba2` the states of a channel.")
+      field::whole<&Recurrence::key_size>(
+          "key_size", 1, most_head_size, "Elements of a query or key; of `mamba` and `mamba2` the states of a channel.")
           .must()
           .in("elements")
           .where(has_state, other),
@@ -158,8 +160,8 @@ std::vector<Field> recurrence_fields() {
           .must()
           .in("positions")
           .where(has_convolution, other),
-      field::whole<&Recurrence::rank>(
-          "rank", 1, most_head_size, "Elements from which `kimi_delta` makes its gates and `mamba` time steps.")
+      field::whole<&Recurrence::rank>("rank", 1, most_head_size,
+                                      "Elements from which `kimi_delta` makes its gates and `mamba` time steps.")
           .must()
           .in("elements")
           .where(has_rank, other),
@@ -444,7 +446,8 @@ template <>
 const FieldTable& fields_of<Model>() {
   static const FieldTable table = [] {
     std::vector<Field> fields = layers_and_experts();
-    for (std::vector<Field> more : {small_parts(), other_layers(), dense_layers(), what_experts_have(), measured_times()})
+    for (std::vector<Field> more :
+         {small_parts(), other_layers(), dense_layers(), what_experts_have(), measured_times()})
       std::ranges::move(more, std::back_inserter(fields));
     return FieldTable::of<Model>("Model",
                                  "A transformer, most with Mixture of Experts; every layer is attention followed by "

@@ -34,8 +34,7 @@ ModelFlops model_flops(const Experiment& experiment) {
     const LayerVolumes v = layer_volumes(e, layer);
     flops.active_parameters += static_cast<double>(v.dense_parameters + v.router_parameters);
     if (v.moe) flops.active_parameters += e.workload.top_k * expert;
-    flops.of_attention +=
-        passes * (score_flops_of_token(e, v) + v.recurrence_share * state_flops(m.recurrence));
+    flops.of_attention += passes * (score_flops_of_token(e, v) + v.recurrence_share * state_flops(m.recurrence));
   }
   flops.of_parameters = 2 * passes * flops.active_parameters;
   return flops;

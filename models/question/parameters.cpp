@@ -69,7 +69,8 @@ void add_mixers(const Model& m, Parameters& p) {
 std::int64_t mtp_layer(const Model& m, int experts) {
   Parameters layer;
   add_ffn(m, true, experts, layer);
-  return layer.total() + attention_size(m, m.attention) + (m.index_layers() > 0 ? index_size(m) : 0) + 2 * std::int64_t{m.hidden} * m.hidden + 4 * norm_size(m);
+  return layer.total() + attention_size(m, m.attention) + (m.index_layers() > 0 ? index_size(m) : 0) +
+         2 * std::int64_t{m.hidden} * m.hidden + 4 * norm_size(m);
 }
 
 Parameters count(const Model& m, int experts) {

@@ -34,7 +34,7 @@ std::int64_t attention_matrices(const Attention& attention, std::int64_t hidden,
                                 std::int64_t key_value_heads);
 // Elements of a token that Latent's projections down give: both low ranks and the keys' positions; 0 of others.
 std::int64_t low_rank_width(const Attention& attention);
-std::int64_t index_matrices(const Attention& attention, std::int64_t hidden);  // of a layer with an index
+std::int64_t index_matrices(const Attention& attention, std::int64_t hidden);     // of a layer with an index
 std::int64_t gate_columns(const Attention& attention, std::int64_t query_heads);  // of the output gate's matrix
 // Elements of a token that the backward pass of an output gate reads, and of an index: the 4-byte numbers of the
 // positions that it chose, in elements of 2 bytes.

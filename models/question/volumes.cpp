@@ -52,7 +52,7 @@ std::int64_t kept_by_attention(const Attention& a, const HeadVolumes& heads) {
   return heads.projected_width() + kept_by_gate(a, heads.heads);
 }
 
-// Of layers with attention; the next two add what the others have to the means.
+// Sets the volumes of layers with attention; the next two add what the others have to the means.
 void set_attention(LayerVolumes& v, const Model& m, int mp) {
   const Attention& a = m.attention;
   const HeadVolumes heads = heads_of_rank(a, mp);
@@ -111,7 +111,7 @@ double seen_in_windows(const Experiment& e) {
   return e.workload.causal ? sequence / 2 * share_in_window(e.model.attention, sequence) : sequence;
 }
 
-// Of a token, in the mean of the layers of which `share` have these heads.
+// Flops of a token, in the mean of the layers of which `share` have these heads.
 double score_flops(const HeadVolumes& heads, double positions) {
   return 2 * positions * heads.share * static_cast<double>(heads.query_width() + heads.value_width());
 }

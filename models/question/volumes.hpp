@@ -64,21 +64,21 @@ struct LayerVolumes {
   // mean: it has so much of the work, weights and activations of either. Layers of `windowed` heads are apart.
   double attention_share = 1, recurrence_share = 0, index_share = 0;
   HeadVolumes windowed;
-  int mp = 1;  // ranks that share these
-  bool shared_values = false;  // keys are values too, but in windowed heads
+  int mp = 1;                             // ranks that share these
+  bool shared_values = false;             // keys are values too, but in windowed heads
   std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
   std::int64_t ffn_parameters = 0;        // of this rank: g M ffn_hidden
   std::int64_t mtp_parameters = 0;        // of multi-token prediction: of the projection, 2 M M / mp
   std::int64_t dense_parameters = 0;      // the three: what the gradient all-reduce carries
   // On every rank: M E, or what the gate's matrices are, with the projections to and from what experts take.
   std::int64_t router_parameters = 0;
-  std::int64_t latent_parameters = 0;     // these projections: 2 M row_width, or none
+  std::int64_t latent_parameters = 0;  // these projections: 2 M row_width, or none
   // Elements of a token that these leave for the backward pass.
   std::int64_t latent_kept() const { return latent_parameters > 0 ? 2 * row_width : 0; }
-  std::int64_t router_gemms = 0;          // of its forward pass
-  std::int64_t projection = 0;            // P, of a cosine gate
-  std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
-  std::int64_t expert_parameters = 0;     // g M H E / (ep esp), or what experts of the user's own have
+  std::int64_t router_gemms = 0;       // of its forward pass
+  std::int64_t projection = 0;         // P, of a cosine gate
+  std::int64_t routing_entries = 0;    // T k, or E C where experts choose; 0: soft
+  std::int64_t expert_parameters = 0;  // g M H E / (ep esp), or what experts of the user's own have
   // Parameters of one shard of an expert of the user's own, and numbers that it keeps of a row; 0: experts are the
   // model's.
   std::int64_t custom_parameters = 0, custom_kept = 0;
@@ -143,7 +143,7 @@ struct LayerVolumes {
   // The next three are in the mean of the layers. Elements of a token that go into the output's projection:
   // value_width, and those of recurrences.
   std::int64_t context_width = 0;
-  // That projections make: queries, keys and values together, Q + 2K but with Latent, and what else is kept.
+  // Elements that projections make: queries, keys and values together, Q + 2K but with Latent, and what else is kept.
   std::int64_t projected_width = 0;
   // R: of low ranks and of the keys' positions, which each model-parallel rank makes of its own tokens and all gather;
   // 0 unless Latent.

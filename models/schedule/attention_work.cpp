@@ -52,7 +52,7 @@ void OpWork::for_heads(KernelList& kernels, MemoryPasses& memory, Add add) const
   if (v_.attention_share > 0) add(v_.whole_heads());
 }
 
-// Of layers of either kind. Leaves the share of attention.
+// Projections of layers of either kind. Leaves the share of attention.
 void OpWork::add_all_projections(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
   if (recurrent()) {
     kernels.set_share(v_.recurrence_share);
@@ -69,7 +69,7 @@ void OpWork::add_all_projections(KernelList& kernels, Phase phase, MemoryPasses&
   add_up_projections(kernels, phase);
 }
 
-// Of latent attention, from its low ranks, which down_projection() is the work of.
+// Latent attention makes them from its low ranks, which down_projection() is the work of.
 void OpWork::add_up_projections(KernelList& kernels, Phase phase) const {
   const Attention& a = model_.attention;
   const auto project = [&](std::int64_t columns, std::int64_t inner) {

@@ -136,8 +136,8 @@ KernelWork OpWork::gate_kernels(Phase phase, Bytes traffic) const {
     kernels.add_product(phase, v_.tokens, v_.experts, v_.projection);
   } else {
     for (int i = 0; i < v_.router_gemms; ++i)
-      kernels.add_product(phase, v_.tokens,
-                          (v_.router_parameters - v_.latent_parameters) / v_.hidden / v_.router_gemms, v_.hidden);
+      kernels.add_product(phase, v_.tokens, (v_.router_parameters - v_.latent_parameters) / v_.hidden / v_.router_gemms,
+                          v_.hidden);
   }
   if (v_.latent_parameters > 0) {  // the projection back, after combine, is counted here too
     kernels.add_product(phase, v_.tokens, v_.row_width, v_.hidden);

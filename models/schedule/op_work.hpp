@@ -152,7 +152,7 @@ class OpWork {
   // For the heads of layers with attention: those of all of them, or first those of layers without windows.
   template <class Add>
   void for_heads(KernelList& kernels, MemoryPasses& memory, Add add) const;
-  // Of layers with a recurrence (recurrence_work.cpp).
+  // Layers with a recurrence (recurrence_work.cpp).
   bool recurrent() const { return v_.recurrence_share > 0; }
   void add_recurrence_projections(KernelList& kernels, Phase phase) const;
   void add_states(KernelList& kernels, Phase phase, MemoryPasses& memory) const;

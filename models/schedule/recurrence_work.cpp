@@ -24,7 +24,7 @@ bool delta_rule(RecurrenceKind kind) {
   return kind == RecurrenceKind::GatedDelta || kind == RecurrenceKind::KimiDelta;
 }
 
-// Of one chunk of c positions, for keys of d and values of e elements.
+// The products of one chunk of c positions, for keys of d and values of e elements.
 std::vector<ChunkProduct> chunk_products(const Recurrence& r, const RecurrenceSizes& s, std::int64_t c) {
   const std::int64_t d = r.key_size, e = r.value_size;
   switch (r.kind) {

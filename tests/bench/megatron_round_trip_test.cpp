@@ -28,10 +28,23 @@ using reports::FrameworkFlags;
 namespace {
 
 // Whole models with every kind of attention, feed-forward part, router and norm, each in 2 stages of 2 x dp 4.
-const std::vector<std::string> trip_models{
-    "mixtral-8x7b", "mixtral-8x22b", "qwen3-30b-a3b",       "qwen3-235b-a22b", "deepseek-v2-lite", "deepseek-v3",
-    "kimi-k2",      "glm-4.5-air",   "llama-4-maverick",    "gpt-oss-20b",     "gpt2-xl-moe",      "qwen1.5-moe-a2.7b",
-    "llama-3.1-8b", "dbrx",          "granite-3.1-3b-a800m"};
+const std::vector<std::string> trip_models{"mixtral-8x7b",
+                                           "mixtral-8x22b",
+                                           "qwen3-30b-a3b",
+                                           "qwen3-235b-a22b",
+                                           "deepseek-v2-lite",
+                                           "deepseek-v3",
+                                           "kimi-k2",
+                                           "glm-4.5-air",
+                                           "llama-4-maverick",
+                                           "gpt-oss-20b",
+                                           "gpt2-xl-moe",
+                                           "qwen1.5-moe-a2.7b",
+                                           "llama-3.1-8b",
+                                           "dbrx",
+                                           "granite-3.1-3b-a800m",
+                                           "qwen3-next-80b-a3b",
+                                           "deepseek-v3.2"};
 
 std::optional<Experiment> question(const std::string& model, const std::vector<std::string>& more) {
   ExperimentRequest request;

@@ -18,7 +18,7 @@ namespace {
 
 const fs::path folder = fs::path(DOVETAIL_TEST_DATA) / "hf";
 
-// What the published count of a token's parameters leaves out.
+// Parts that the published count of a token's parameters leaves out.
 enum class Without { Nothing, Embedding, Ends };
 
 // Billions, as the model's card, paper or name states them, each with how far we may be off: half of a unit of its last
@@ -38,8 +38,8 @@ const std::map<std::string, Published> taken{
     {"gemma-4-26b-a4b", {25.2, .05, 3.8, .05}},
     {"glm-4.5", {355, 3, 32, 1, Without::Embedding}},  // with its MTP layer, without embedding and head
     {"glm-4.5-air", {106, 1, 12, 1, Without::Embedding}},
-    {"glm-5", {743.911218, .000001, 40, 1, Without::Embedding}},    // safetensors
-    {"glm-5.2", {743.377, .001, 40, 1, Without::Embedding}},        // safetensors, without its MTP layer
+    {"glm-5", {743.911218, .000001, 40, 1, Without::Embedding}},  // safetensors
+    {"glm-5.2", {743.377, .001, 40, 1, Without::Embedding}},      // safetensors, without its MTP layer
     {"gpt-oss-120b", {116.83, .005, 5.13, .005, Without::Embedding}},
     {"gpt-oss-20b", {20.91, .005, 3.61, .005, Without::Embedding}},
     {"granite-3.1-3b-a800m", {3.2988, .00005, .883, .0005}},
@@ -64,8 +64,8 @@ const std::map<std::string, Published> taken{
     {"minimax-m3", {427.09, 1.5, 23, 2, Without::Embedding}},  // with the part that reads images
     {"mixtral-8x22b", {140.6, .05, 39, .5}},
     {"mixtral-8x7b", {46.7, .05, 12.9, .05}},
-    {"nemotron-3-nano-30b-a3b", {31.57794, .000005, 3.6, .05}},      // safetensors
-    {"nemotron-3-super-120b-a12b", {120.6687, .00005, 12.7, .1}},    // safetensors, without its MTP layer
+    {"nemotron-3-nano-30b-a3b", {31.57794, .000005, 3.6, .05}},    // safetensors
+    {"nemotron-3-super-120b-a12b", {120.6687, .00005, 12.7, .1}},  // safetensors, without its MTP layer
     {"nemotron-3-ultra-550b-a55b", {550, 1, 55, .5, Without::Embedding}},
     {"olmoe-1b-7b", {6.919, .0005, 1.3, .05}},
     {"phi-3.5-moe", {41.9, .05, 6.6, .05}},
@@ -77,8 +77,8 @@ const std::map<std::string, Published> taken{
     {"qwen3-next-80b-a3b", {79.674391, .000001, 3.874929, .000001}},  // safetensors, of Qwen3-Coder-Next
     {"qwen3-vl-235b-a22b", {235, .5, 22, .5}},
     {"qwen3-vl-30b-a3b", {30.5, .05, 3.3, .06}},
-    {"qwen3.5-122b-a10b", {122.1115, .0001, 10, .5}},   // safetensors, without the part that reads images
-    {"qwen3.5-35b-a3b", {34.66061, .00001, 3, .5}},     // the same
+    {"qwen3.5-122b-a10b", {122.1115, .0001, 10, .5}},  // safetensors, without the part that reads images
+    {"qwen3.5-35b-a3b", {34.66061, .00001, 3, .5}},    // the same
     {"qwen3.5-397b-a17b", {397, 1, 17, .5}},
     {"snowflake-arctic", {480, 1.7, 17, .5}},
     {"step-3.7-flash", {196, 1, 11, .5}},

@@ -33,20 +33,20 @@ Experiment experiment(const std::string& cluster, const std::string& model, cons
 TEST_CASE("Parameters of the shipped models are as many as those of their checkpoints") {
   // Sums of the sizes of all tensors of the checkpoints on Hugging Face, as their safetensors metadata has them.
   const std::map<std::string, std::int64_t> published{
-      {"mixtral-8x7b", 46'702'792'704},         // mistralai/Mixtral-8x7B-v0.1
-      {"mixtral-8x22b", 140'620'634'112},       // mistral-community/Mixtral-8x22B-v0.1
-      {"qwen1.5-moe-a2.7b", 14'315'784'192},    // Qwen/Qwen1.5-MoE-A2.7B
-      {"qwen3-30b-a3b", 30'532'122'624},        // Qwen/Qwen3-30B-A3B
-      {"qwen3-235b-a22b", 235'093'634'560},     // Qwen/Qwen3-235B-A22B
-      {"olmoe-1b-7b", 6'919'161'856},           // allenai/OLMoE-1B-7B-0924
-      {"deepseek-v2", 235'741'434'880},         // deepseek-ai/DeepSeek-V2
-      {"deepseek-v2-lite", 15'706'484'224},     // deepseek-ai/DeepSeek-V2-Lite
-      {"llama-3.1-8b", 8'030'261'248},          // meta-llama/Llama-3.1-8B
-      {"deepseek-v3", 671'026'419'200},         // deepseek-ai/DeepSeek-V3, without its MTP layer and scales of fp8
-      {"granite-3.1-3b-a800m", 3'298'788'864},  // ibm-granite/granite-3.1-3b-a800m-base
-      {"qwen3-next-80b-a3b", 79'674'391'296},   // of Qwen/Qwen3-Coder-Next, which has the same sizes
-      {"qwen3.5-35b-a3b", 34'660'610'688},      // without the part that reads images, 446,571,248
-      {"nemotron-3-nano-30b-a3b", 31'577'940'288},      // nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
+      {"mixtral-8x7b", 46'702'792'704},             // mistralai/Mixtral-8x7B-v0.1
+      {"mixtral-8x22b", 140'620'634'112},           // mistral-community/Mixtral-8x22B-v0.1
+      {"qwen1.5-moe-a2.7b", 14'315'784'192},        // Qwen/Qwen1.5-MoE-A2.7B
+      {"qwen3-30b-a3b", 30'532'122'624},            // Qwen/Qwen3-30B-A3B
+      {"qwen3-235b-a22b", 235'093'634'560},         // Qwen/Qwen3-235B-A22B
+      {"olmoe-1b-7b", 6'919'161'856},               // allenai/OLMoE-1B-7B-0924
+      {"deepseek-v2", 235'741'434'880},             // deepseek-ai/DeepSeek-V2
+      {"deepseek-v2-lite", 15'706'484'224},         // deepseek-ai/DeepSeek-V2-Lite
+      {"llama-3.1-8b", 8'030'261'248},              // meta-llama/Llama-3.1-8B
+      {"deepseek-v3", 671'026'419'200},             // deepseek-ai/DeepSeek-V3, without its MTP layer and scales of fp8
+      {"granite-3.1-3b-a800m", 3'298'788'864},      // ibm-granite/granite-3.1-3b-a800m-base
+      {"qwen3-next-80b-a3b", 79'674'391'296},       // of Qwen/Qwen3-Coder-Next, which has the same sizes
+      {"qwen3.5-35b-a3b", 34'660'610'688},          // without the part that reads images, 446,571,248
+      {"nemotron-3-nano-30b-a3b", 31'577'940'288},  // nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
       {"nemotron-3-super-120b-a12b", 120'668'707'840},  // 123,611,033,088, without MTP's 2,942,325,248
       {"glm-5", 743'911'218'432},                       // zai-org/GLM-5, without its MTP layer
   };
@@ -117,8 +117,8 @@ TEST_CASE("Parameters of a token are those that papers state") {
   CHECK(billions("hunyuan-a13b") == Approx(13).margin(.5));       // its README
   CHECK(billions("qwen2-57b-a14b") == Approx(14.2).margin(.1));   // Qwen2 Technical Report: 14B
   CHECK(billions("granite-3.1-3b-a800m") == Approx(.883).margin(.0005));
-  CHECK(billions("ernie-4.5-300b-a47b") == Approx(47).margin(1));           // its name
-  CHECK(billions("qwen3-next-80b-a3b") == Approx(3.874929408));             // total less the experts of other tokens
+  CHECK(billions("ernie-4.5-300b-a47b") == Approx(47).margin(1));  // its name
+  CHECK(billions("qwen3-next-80b-a3b") == Approx(3.874929408));    // total less the experts of other tokens
   CHECK(billions("nemotron-3-super-120b-a12b") == Approx(12.770).margin(.0005));  // the same
 }
 

@@ -10,6 +10,7 @@
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
 #include "models/question/parameters.hpp"
+#include "tests/support/hf_family.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -45,13 +46,7 @@ std::string refusal(const JsonFile& config, const ExpertChoice& choice = {}) {
   return "imported";
 }
 
-// Made-up sizes under the names of a family.
-JsonFile family(const nlohmann::json& own) {
-  nlohmann::json config{{"num_hidden_layers", 8},   {"hidden_size", 64},        {"num_attention_heads", 8},
-                        {"num_key_value_heads", 2}, {"intermediate_size", 256}, {"vocab_size", 1000}};
-  config.merge_patch(own);
-  return JsonFile::parse(config.dump(), "config.json");
-}
+using test::family;
 
 Model of_family(const nlohmann::json& own) {
   return import_hf(family(own), "x").model;
@@ -358,64 +353,6 @@ TEST_CASE("Attention that is not built is refused, or named where only its time 
                                  "experts and RMS norms, and no biases"});
 }
 
-TEST_CASE("Layers without attention are read by the keys of each family") {
-  const auto read = [](const nlohmann::json& own) {
-    const Model m = of_family(own);
-    return std::tuple(m.layers, m.attention.layers, m.recurrence);
-  };
-  using enum RecurrenceKind;
-  // Each fourth layer has attention.
-  CHECK(read({{"full_attention_interval", 4},
-              {"linear_num_value_heads", 8},
-              {"linear_value_head_dim", 16},
-              {"linear_num_key_heads", 4},
-              {"linear_key_head_dim", 32},
-              {"linear_conv_kernel_dim", 4}}) == std::tuple(8, 2, Recurrence{GatedDelta, 6, 8, 16, 4, 32, 4}));
-  CHECK(read({{"linear_attn_config",
-               {{"full_attn_layers", {4, 8}}, {"num_heads", 4}, {"head_dim", 16}, {"short_conv_kernel_size", 4}}}}) ==
-        std::tuple(8, 2, Recurrence{KimiDelta, 6, 4, 16, 4, 16, 4, 16}));
-  CHECK(read({{"attn_type_list", {0, 0, 0, 1, 0, 0, 0, 1}}, {"head_dim", 16}}) ==
-        std::tuple(8, 2, Recurrence{Lightning, 6, 8, 16, 8, 16}));
-  CHECK(read({{"attn_layer_period", 8},
-              {"attn_layer_offset", 4},
-              {"mamba_expand", 2},
-              {"mamba_d_state", 16},
-              {"mamba_d_conv", 4},
-              {"mamba_dt_rank", 5}}) == std::tuple(8, 1, Recurrence{Mamba, 7, 128, 1, 1, 16, 4, 5}));
-  CHECK(read({{"layer_types", {"mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "attention"}},
-              {"mamba_n_heads", 8},
-              {"mamba_d_head", "auto"},
-              {"mamba_expand", 2},
-              {"mamba_n_groups", 2},
-              {"mamba_d_state", 32},
-              {"mamba_d_conv", 4}}) == std::tuple(8, 2, Recurrence{Mamba2, 6, 8, 16, 2, 32, 4}));
-  // Nemotron-H lists mixers and feed-forward parts one by one: here 4 of these.
-  CHECK(read({{"hybrid_override_pattern", "M-M-*-M-"},
-              {"mamba_num_heads", 8},
-              {"mamba_head_dim", 16},
-              {"n_groups", 2},
-              {"ssm_state_size", 32},
-              {"conv_kernel", 4}}) == std::tuple(4, 1, Recurrence{Mamba2, 3, 8, 16, 2, 32, 4}));
-  CHECK(read({{"layer_types", {"conv", "conv", "full_attention", "conv", "conv", "conv", "conv", "full_attention"}},
-              {"conv_L_cache", 3}}) == std::tuple(8, 2, Recurrence{ShortConvolution, 6, 64, 1, 0, 0, 3}));
-}
-
-TEST_CASE("Layers with windows may have other heads, and values another size than keys") {
-  const Attention a = of_family({{"model_type", "mimo_v2_flash"},
-                                 {"head_dim", 12},
-                                 {"v_head_dim", 8},
-                                 {"sliding_window", 128},
-                                 {"hybrid_layer_pattern", {0, 1, 1, 1, 0, 1, 1, 0}},
-                                 {"swa_num_attention_heads", 8},
-                                 {"swa_num_key_value_heads", 4},
-                                 {"swa_head_dim", 12},
-                                 {"swa_v_head_dim", 8}})
-                          .attention;
-  CHECK(a.value_size == 8);
-  CHECK(a.windowed_layers == 5);
-  CHECK(a.windowed == HeadSizes{8, 4, 12, 8});
-}
-
 TEST_CASE("Checkpoints whose code says more than their configs have as many parameters as published") {
   struct Published {
     const char* checkpoint;
@@ -481,10 +418,12 @@ TEST_CASE("A checkpoint's config.json in the place of a model file") {
 
 TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(JsonFile::parse("{}", "config.json")) ==
-        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\", \"num_layers\"");
+        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\", "
+        "\"num_layers\"");
   CHECK(refusal(JsonFile::parse("[]", "config.json")) == "config.json:1:1: expected an object, got an empty array");
   CHECK(refusal(JsonFile::parse("{\"model_type\": \"mixtral\", \"hidden_sise\": 4}", "config.json")) ==
-        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\", \"num_layers\"");
+        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\", "
+        "\"num_layers\"");
   CHECK(refusal(config_of("gpt2-xl"), {.experts = {}, .top_k = 2})
             .ends_with("2 experts of a token chosen, but the checkpoint has none; expected a number of experts too"));
   CHECK(refusal(changed({{"num_attention_heads", 24}}))

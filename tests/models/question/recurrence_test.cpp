@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers without attention: their sizes, and layers of a step that are the mean of the model's.
-#include "models/question/recurrence_sizes.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "models/files/load.hpp"
 #include "models/question/model_flops.hpp"
 #include "models/question/parameters.hpp"
+#include "models/question/recurrence_sizes.hpp"
 #include "models/question/volumes.hpp"
 
 using namespace dovetail;
@@ -50,8 +49,7 @@ TEST_CASE("Weights of each kind of recurrence, by hand") {
   // convolution of 12 + 12 + 32 channels, two numbers of each head, a norm of one head's values.
   CHECK(weights(GatedDelta) == 10 * (12 + 12 + 32 + 32 + 4 + 4) + 32 * 10 + 4 * 56 + 4 + 4 + 8);
   // The decay (of each key element) and the gate come through 5 elements each.
-  CHECK(weights(KimiDelta) ==
-        10 * (12 + 12 + 32 + 4) + 2 * 10 * 5 + 5 * 12 + 5 * 32 + 32 * 10 + 4 * 56 + 4 + 12 + 8);
+  CHECK(weights(KimiDelta) == 10 * (12 + 12 + 32 + 4) + 2 * 10 * 5 + 5 * 12 + 5 * 32 + 32 * 10 + 4 * 56 + 4 + 12 + 8);
   CHECK(weights(Lightning) == 10 * (12 + 12 + 32 + 32) + 32 * 10 + 32);
   // Values, gate, keys, queries and time steps; a convolution with biases; three numbers of each head; a norm.
   CHECK(weights(Mamba2) == 10 * (32 + 32 + 12 + 12 + 4) + 32 * 10 + (4 + 1) * 56 + 3 * 4 + 32);

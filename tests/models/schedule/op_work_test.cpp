@@ -111,6 +111,48 @@ KernelWork scores_of(const Experiment& e, Phase phase) {
 
 }  // namespace
 
+TEST_CASE("where one layer of four has attention, an attention op has a quarter of it and the rest of recurrences") {
+  const Experiment whole = small_attention();
+  Experiment e = whole;
+  e.model.layers = 4;
+  e.model.attention.layers = 1;
+  // 2 heads of 4 elements, of one group of keys and queries of 4; a convolution over 4 positions.
+  e.model.recurrence = {RecurrenceKind::Mamba2, 3, 2, 4, 1, 4, 4};
+  const auto work = [](const Experiment& question, Phase phase) {
+    const LayerVolumes v = layer_volumes(question, Plan{}, 0);
+    ScheduleWriter writer(0);
+    return OpWork(v, question, Plan{}, writer).attention(phase);
+  };
+  // 16 tokens through 8 x 26 (values and gate of 8, keys and queries of 4, 2 time steps) and 8 x 8. In one chunk of 8
+  // positions for each sample: queries by keys of the group, and for each head scores by values, queries by the state,
+  // keys by values.
+  const double projections = 2. * 16 * 8 * 26 + 2. * 16 * 8 * 8;
+  const double states = 2 * (2. * 8 * 8 * 4 + 2 * (2. * 8 * 4 * 8 + 2. * 8 * 4 * 4 + 2. * 4 * 4 * 8));
+  const double forward = work(whole, Phase::Forward).flops.value(), back = work(whole, Phase::Backward).flops.value();
+  CHECK(work(e, Phase::Forward).flops.value() == Approx(.25 * forward + .75 * (projections + states)));
+  CHECK(work(e, Phase::Backward).flops.value() == Approx(.25 * back + .75 * (2 * projections + 3 * states)));
+  // Two products and four of states for the recurrence, three kernels for attention.
+  CHECK(work(e, Phase::Forward).gemms == 5);  // .75 x 6 + .25 x 3 = 5.25
+  // The convolution reads and writes 8 + 8 channels, the gated norm reads 16 and writes 8 elements.
+  CHECK(work(e, Phase::Forward).memory_traffic.value() == Approx(.75 * (2 * 16 + 3 * 8) * 16 * 4));
+}
+
+TEST_CASE("an index scores all earlier positions by products of its own") {
+  const Experiment plain = small_attention();
+  Experiment e = plain;
+  e.model.attention.window = 2;
+  e.model.attention.windows = Windows::Chosen;
+  e.model.attention.windowed_layers = e.model.layers;
+  Experiment sliding = e;
+  sliding.model.attention.windows = Windows::Sliding;
+  e.model.attention.index = {3, 2};
+  // Queries of 3 heads of 2; a key of 2 and 3 weights; half of the scores of 8 x 8 for each of 3 heads and 2 samples.
+  const double index = 2. * 16 * 8 * 6 + 2. * 16 * 8 * 5 + .5 * 2. * 8 * 8 * 2 * 3 * 2;
+  CHECK(scores_of(e, Phase::Forward).flops.value() == Approx(scores_of(sliding, Phase::Forward).flops.value() + index));
+  CHECK(scores_of(e, Phase::Backward).flops.value() ==
+        Approx(scores_of(sliding, Phase::Backward).flops.value() + 2 * index));
+}
+
 TEST_CASE("a mask halves the scores of flash attention alone") {
   Experiment e = small_attention();
   const double output = 2 * 16 * 8 * 16;          // 16 tokens through a matrix of 8 x 16
