@@ -56,7 +56,8 @@ Attention megatron_attention(const Settings& s, int hidden, int layers) {
   return a;
 }
 
-// Of `layers`, those that a list marks by 1, or all but each whose number, from 1, is a multiple of the frequency.
+// The number of `layers` that a list marks by 1, or of all but each whose number, from 1, is a multiple of the
+// frequency.
 int marked_layers(const Settings& s, std::string_view name, int layers) {
   const std::string text = s.list_text(name);
   if (const auto list = layer_list(text)) return std::min(layers, static_cast<int>(std::ranges::count(*list, true)));

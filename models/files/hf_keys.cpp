@@ -28,7 +28,7 @@ constexpr std::string_view others[] = {
     "mamba_hidden_act", "mamba_proj_bias", "mamba_chunk_size", "chunk_size", "use_mamba_kernels", "num_logits_to_keep",
     "rescale_prenorm_residual", "residual_in_fp32", "indexer_rope_interleave", "mla_use_nope", "use_gemma_norm",
     "use_grouped_topk", "postnorm", "unsloth_version", "model_name", "moe_router_dtype",
-    // Of generation, which transformers writes beside the model.
+    // Settings of generation, which transformers writes beside the model.
     "chunk_size_feed_forward", "diversity_penalty", "encoder_no_repeat_ngram_size", "length_penalty", "max_length",
     "min_length", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_return_sequences", "pruned_heads",
     "repetition_penalty", "return_dict", "temperature", "top_k", "top_p", "typical_p"};

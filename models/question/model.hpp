@@ -33,13 +33,13 @@ enum class Windows { Sliding, Chunks, Chosen };
 inline constexpr std::array<std::pair<std::string_view, Windows>, 3> windows_names{
     {{"sliding", Windows::Sliding}, {"chunks", Windows::Chunks}, {"chosen", Windows::Chosen}}};
 
-// What scales the result of attention before its output's projection: a sigmoid of the token for each element
+// A factor on the result of attention before its output's projection: a sigmoid of the token for each element
 // (Qwen3-Next) or for each head (Step-3.5).
 enum class OutputGate { None, Element, Head };
 inline constexpr std::array<std::pair<std::string_view, OutputGate>, 3> output_gate_names{
     {{"none", OutputGate::None}, {"element", OutputGate::Element}, {"head", OutputGate::Head}}};
 
-// Of attention that an index chooses positions for: it scores each position by heads of its own, which share their
+// An index that chooses the positions of attention: it scores each position by heads of its own, which share their
 // keys.
 struct PositionIndex {
   int heads = 0;   // 0: none
@@ -48,7 +48,7 @@ struct PositionIndex {
   friend bool operator==(const PositionIndex&, const PositionIndex&) = default;
 };
 
-// Of layers with windows whose heads are others (MiMo-V2). value_size 0: head_size.
+// Heads of layers with windows, where they are others (MiMo-V2). value_size 0: head_size.
 struct HeadSizes {
   int heads = 0;  // 0: the same as in all layers
   int kv_heads = 0, head_size = 0, value_size = 0;

@@ -53,7 +53,7 @@ void add_ffn(const Model& m, bool moe, int experts, Parameters& p) {
   if (m.shared_experts.gate) p.shared_experts += m.hidden;
 }
 
-// Attention and recurrences each have a norm before them. Where all layers have both, they share it.
+// Attention and recurrences each have a norm before them. They share it if all layers have both.
 void add_mixers(const Model& m, Parameters& p) {
   const std::int64_t attention = m.attention_layers(), recurrence = m.recurrence.layers;
   const std::int64_t windowed = m.attention.windowed.heads > 0 ? m.attention.windowed_layers : 0;

@@ -33,8 +33,8 @@ struct RecurrenceSizes {
 // The state of each head may not pass between ranks: with more ranks than heads these are repeated.
 RecurrenceSizes recurrence_sizes(const Recurrence& recurrence, std::int64_t hidden, int mp);
 
-// Of a token in the forward pass, in products with the states: each is added to and read. Delta rules also read what
-// it held at the key.
+// Flops of a token in the forward pass, in products with the states: each is added to and read. Delta rules also read
+// what it held at the key.
 double state_flops(const Recurrence& recurrence);
 
 }  // namespace dovetail
