@@ -103,7 +103,7 @@ std::string without_ranks(const std::string& text, int first, int last) {
   return left;
 }
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
+std::string with_text(std::string text, std::string_view from, std::string_view to) {
   text.replace(text.find(from), from.size(), to);
   return text;
 }
@@ -283,13 +283,13 @@ TEST_CASE("parts of an output that disagree are refused at their place") {
     // The ranks of a node are missing, and those that are left count up.
     CHECK_THAT(complaint(without_ranks(text, 8, 15)),
                Catch::Contains(": 8 ranks in the list of devices, but the counts of elements are those of 16"));
-    CHECK_THAT(complaint(replaced(text, "8192 128 ", "8192 256 ")), Catch::Contains("do not make 8192 bytes of "));
-    CHECK_THAT(complaint(replaced(text, " float ", " flat ")), Catch::Contains("\"flat\": no type of nccl-tests"));
+    CHECK_THAT(complaint(with_text(text, "8192 128 ", "8192 256 ")), Catch::Contains("do not make 8192 bytes of "));
+    CHECK_THAT(complaint(with_text(text, " float ", " flat ")), Catch::Contains("\"flat\": no type of nccl-tests"));
   }
   const std::string reduced = output_of("all_reduce_perf", 1000, 8);
   CHECK_THAT(complaint(without_ranks(reduced, 8, 15)),
              Catch::Contains("bus bandwidth 0.54 of 0.29 GB/s, but that of all_reduce among 8 ranks is 1.75 times"));
-  CHECK_THAT(complaint(replaced(reduced, "8192 2048 ", "8192 1024 ")),
+  CHECK_THAT(complaint(with_text(reduced, "8192 2048 ", "8192 1024 ")),
              Catch::Contains("1024 elements of 4 bytes do not make 8192 bytes of all_reduce"));
   FilesRead files;
   CHECK_THROWS_WITH(
@@ -301,18 +301,18 @@ TEST_CASE("parts of a JSON output that disagree are refused too") {
   FilesRead files;
   const std::string text = JsonFile::read_text(samples + "all_gather.json");
   CHECK(complaint(text) == "none");
-  CHECK(read(replaced(text, "\"ngpus\": 4", "\"ngpus\": 2")).ranks == 8);  // devices 0, 1, 4 and 5 of one node
-  CHECK_THAT(complaint(replaced(text, "\"ngpus\": 4", "\"ngpus\": 8")),
+  CHECK(read(with_text(text, "\"ngpus\": 4", "\"ngpus\": 2")).ranks == 8);  // devices 0, 1, 4 and 5 of one node
+  CHECK_THAT(complaint(with_text(text, "\"ngpus\": 4", "\"ngpus\": 8")),
              Catch::Contains("/config/devices/1: rank 4 is listed twice"));
-  CHECK_THAT(complaint(replaced(replaced(text, "\"ngpus\": 4", "\"ngpus\": 2"), "\"node-a\", \"device\": 4",
+  CHECK_THAT(complaint(with_text(with_text(text, "\"ngpus\": 4", "\"ngpus\": 2"), "\"node-a\", \"device\": 4",
                                 "\"node-b\", \"device\": 0")),
              Catch::Contains("/config/devices/1: the list of devices has 4 of 8 ranks"));
   CHECK_THAT(
-      complaint(replaced(text, "\"count\": 8192", "\"count\": 4096")),
+      complaint(with_text(text, "\"count\": 8192", "\"count\": 4096")),
       Catch::Contains("/results/1: 4096 elements of 4 bytes do not make 262144 bytes of all_gather among 8 ranks"));
-  CHECK_THAT(complaint(replaced(text, "\"bus_bw\": 3.741205", "\"bus_bw\": 3.207")),
+  CHECK_THAT(complaint(with_text(text, "\"bus_bw\": 3.741205", "\"bus_bw\": 3.207")),
              Catch::Contains("/results/0: bus bandwidth 3.207 of 4.276 GB/s"));
-  CHECK_THAT(complaint(replaced(text, "\"time\": 15.32768", "\"time\": 0.01532768")),
+  CHECK_THAT(complaint(with_text(text, "\"time\": 15.32768", "\"time\": 0.01532768")),
              Catch::Contains("/results/0: 0.0153277 us for 65536 bytes are 4276 GB/s, but the output says 4.276"));
 }
 
