@@ -18,7 +18,6 @@ constexpr std::string_view no_ssm = "layers that are no attention, such as Mamba
 constexpr std::string_view no_fsdp = "weights sharded over ranks (FSDP) are not built; ZeRO-1 stands in";
 constexpr std::string_view no_offload = "offloading to the host is not built for it";
 constexpr std::string_view other_optimizer = "the optimizer of a step here is Adam";
-constexpr std::string_view no_latent = "the step of this variant of attention is not modelled";
 constexpr std::string_view tp_overlap = "products that overlap tensor parallelism's exchanges are not built";
 constexpr std::string_view other_router = "routers of this kind are not modelled; tokens choose all experts alike";
 constexpr std::string_view fp8_detail = "products in fp8 are those of blockwise scaling here";

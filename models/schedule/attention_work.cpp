@@ -126,7 +126,8 @@ void OpWork::add_index(KernelList& kernels, Phase phase, MemoryPasses& memory) c
   if (!makes_inputs()) return;
   const std::int64_t queries = v_.sequence_tokens / workload_.batch;
   const double seen = workload_.causal ? .5 : 1, gradients = phase == Phase::Forward ? 1 : 2;
-  kernels.add(gemm_shape(queries, v_.sequence, a.index.size, workload_.batch * a.index.heads), seen * gradients);
+  kernels.add(gemm_shape(queries, v_.sequence, a.index.size, std::int64_t{workload_.batch} * a.index.heads),
+              seen * gradients);
   memory.add(index_pass * seen * static_cast<double>(v_.sequence_tokens * v_.sequence) * size_of(DType::Fp32));
 }
 

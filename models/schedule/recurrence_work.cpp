@@ -54,11 +54,12 @@ std::vector<ChunkProduct> chunk_products(const Recurrence& r, const RecurrenceSi
 // read, and the result written); the norm of the result with its gate.
 std::vector<std::int64_t> passes_of(const Recurrence& r, const RecurrenceSizes& s, Phase phase) {
   const bool forward = phase == Phase::Forward;
+  const std::int64_t state = r.key_size, read_and_written = forward ? 2 : 3;
   std::vector<std::int64_t> passes;
-  if (s.convolved > 0) passes.push_back((forward ? 2 : 3) * s.convolved);
-  if (delta_rule(r.kind)) passes.push_back((forward ? 2 : 3) * 2 * s.keys);
+  if (s.convolved > 0) passes.push_back(read_and_written * s.convolved);
+  if (delta_rule(r.kind)) passes.push_back(read_and_written * 2 * s.keys);
   if (r.kind == RecurrenceKind::Mamba)
-    passes.push_back(forward ? 4 * s.width + 2 * r.key_size : 8 * s.width + 4 * r.key_size);
+    passes.push_back((forward ? 1 : 2) * (4 * s.width + 2 * state));
   else
     passes.push_back((forward ? 3 : 5) * s.normed);
   return passes;

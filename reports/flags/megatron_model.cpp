@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "models/base/names.hpp"
+
 namespace dovetail::reports {
 namespace {
 

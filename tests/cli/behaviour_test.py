@@ -425,10 +425,10 @@ def test_import(checks, program):
     checks.check(result.returncode == 0 and result.stdout == "", f"import: {result.stderr!r}")
     result = program.run("simulate", "--cluster", "fsmoe-testbed-b", "--model", "small.json", "--system", "tutel", "--nodes", "2")
     checks.check(result.returncode == 0, f"the imported model works: {result.stderr!r}")
-    config |= {"a_new_part": 2, "use_cache": True, "time_step_limit": [0, "LIMIT"]}
+    config |= {"a_new_part": 2, "use_cache": True, "another": [0, "LIMIT"]}
     (program.folder / "config.json").write_text(json.dumps(config).replace('"LIMIT"', "Infinity"))
     result = program.run("import", ".", "-o", "again.json")
-    checks.check(result.returncode == 0 and "does not know, so that what they say is not in the model: a_new_part, time_step_limit\n"
+    checks.check(result.returncode == 0 and "does not know, so that what they say is not in the model: a_new_part, another\n"
                  in result.stderr, f"a checkpoint's folder: {result.stderr!r}")
     (program.folder / "config.json").write_text(json.dumps(config))
     result = program.run("simulate", "--cluster", "fsmoe-testbed-b", "--model", "./config.json", "--system", "tutel")

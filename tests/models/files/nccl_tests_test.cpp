@@ -305,7 +305,7 @@ TEST_CASE("parts of a JSON output that disagree are refused too") {
   CHECK_THAT(complaint(with_text(text, "\"ngpus\": 4", "\"ngpus\": 8")),
              Catch::Contains("/config/devices/1: rank 4 is listed twice"));
   CHECK_THAT(complaint(with_text(with_text(text, "\"ngpus\": 4", "\"ngpus\": 2"), "\"node-a\", \"device\": 4",
-                                "\"node-b\", \"device\": 0")),
+                                 "\"node-b\", \"device\": 0")),
              Catch::Contains("/config/devices/1: the list of devices has 4 of 8 ranks"));
   CHECK_THAT(
       complaint(with_text(text, "\"count\": 8192", "\"count\": 4096")),
