@@ -79,7 +79,7 @@ TEST_CASE("A layer of a step is the mean of layers with attention and with a rec
   CHECK(p.norms == (4 + 4 + 1) * 10);
 }
 
-TEST_CASE("Where every layer has both they share a norm; where parts are listed each has its own") {
+TEST_CASE("Attention and recurrences have norms of their own, but where every layer has both") {
   Model m = hybrid(RecurrenceKind::Mamba2);
   m.attention.layers = m.recurrence.layers = 4;
   CHECK(parameters(m).norms == (4 + 4 + 1) * 10);
