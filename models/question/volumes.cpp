@@ -122,7 +122,8 @@ void set_norms(const Attention& a, LayerVolumes& v) {
   if (a.kind == AttentionKind::Latent)
     v.query_key_normed = v.of_attention(a.q_rank + a.kv_rank);
   else if (a.qk_norm != QkNorm::None)
-    v.query_key_normed = v.of_attention(v.query_width + v.key_value_width);
+    v.query_key_normed = v.of_attention(v.query_width + v.key_value_width) +
+                         mean_of(v.windowed.share)(v.windowed.query_width() + v.windowed.key_width());
 }
 
 void set_prediction(int mp, LayerVolumes& v) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of attention, its projections and the norms of its queries and keys.
 #include <cmath>
+#include <utility>
 
 #include "models/question/parameters.hpp"
 #include "models/question/recurrence_sizes.hpp"
@@ -180,6 +181,11 @@ void OpWork::add_rotary(MemoryPasses& memory) const {
   const bool latent = a.kind == AttentionKind::Latent;  // of which one key serves all heads
   turn(latent ? v_.query_heads * a.rope_size : v_.query_width);
   turn(latent ? a.rope_size : v_.key_value_width);
+  if (v_.windowed.share == 0) return;
+  const double share = std::exchange(memory.share, v_.windowed.share);
+  turn(v_.windowed.query_width());
+  turn(v_.windowed.key_width());
+  memory.share = share;
 }
 
 // Latent attention norms its low ranks, before it makes queries and keys of them.

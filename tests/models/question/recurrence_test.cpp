@@ -34,6 +34,7 @@ Model hybrid(RecurrenceKind kind) {
 LayerVolumes volumes(const Model& m, int mp = 1) {
   Experiment e;
   e.model = m;
+  e.workload.extent = Extent::WholeLayers;
   e.parallelism.mp = mp;
   e.workload.layers = 4;
   e.workload.batch = 2;
@@ -106,7 +107,10 @@ TEST_CASE("Windows with heads of their own count apart from layers that see the 
   CHECK(parameters(m).attention == whole + 3 * windowed);
   CHECK(v.attention_parameters == (whole + 3 * windowed + 2) / 4);  // 632.5, of which each part is rounded
   CHECK(v.attention_score_flops.value() == 2. * 32 * 8 * (24 + 20) / 4);
-  const double seen = (4 * 16 - 4 * 4 / 2) / 16.;  // of a window of 4 in 16 positions
+  m.attention.qk_norm = QkNorm::Head;
+  // Queries of 24 and keys of 6 elements, or of 12 in windows.
+  CHECK(volumes(m).query_key_normed == (24 + 6 + 3 * (24 + 12)) / 4 + 1);  // 34.5, of which each part is rounded
+  const double seen = (4 * 16 - 4 * 4 / 2) / 16.;                          // of a window of 4 in 16 positions
   CHECK(v.windowed.score_flops.value() == Approx(2. * 32 * seen * (24 + 20) * 3 / 4));
 }
 
