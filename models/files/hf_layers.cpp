@@ -143,7 +143,8 @@ void set_windows(const HfConfig& config, Windows windows, const JsonReader& size
 void set_chosen_blocks(const JsonReader& sparse, Model& model) {
   if (sparse.has("use_sparse_attention") && !sparse.at("use_sparse_attention").boolean()) return;
   Attention& a = model.attention;
-  a.window = sparse.integer("sparse_topk_blocks", 1) * sparse.integer("sparse_block_size", 1);
+  constexpr int most = 10'000;  // so that their product is a number of positions
+  a.window = sparse.integer("sparse_topk_blocks", 1, most) * sparse.integer("sparse_block_size", 1, most);
   a.windows = Windows::Chosen;
   a.index = {sparse.integer("sparse_num_index_heads", 1), sparse.integer("sparse_index_dim", 1)};
   a.windowed_layers = model.attention_layers();

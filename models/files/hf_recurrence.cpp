@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -90,6 +90,15 @@ std::optional<Mixers> mixers_of(const HfConfig& config, const Model& model) {
   return period > 1 ? std::optional(Mixers{attention, model.layers - attention}) : std::nullopt;
 }
 
+// The hidden size times `expand`, which JSON may give as any number.
+int widened(const Model& model, const HfConfig& config, HfConfig::Keys expand) {
+  constexpr int most = 1000;  // far above any model
+  const std::int64_t width = std::int64_t{model.hidden} * config.integer_or(expand, 2, 1, most);
+  if (width > JsonReader::int_max)
+    config.at({"hidden_size", "d_model"}).fail(fmt::format("{} inner channels are too many", width));
+  return static_cast<int>(width);
+}
+
 void set_keys(int heads, int size, Recurrence& r) {
   r.key_heads = heads;
   r.key_size = size;
@@ -125,8 +134,8 @@ void read_mamba2(const HfConfig& config, const Model& model, Recurrence& r) {
   r.heads = config.integer({"mamba_n_heads", "mamba_num_heads"}, 1);
   const auto size = config.find({"mamba_d_head", "mamba_head_dim"});
   const bool given = size && size->value().is_number();  // else "auto"
-  r.value_size = given ? size->integer(1) : model.hidden * config.integer_or({"mamba_expand", "expand"}, 2) / r.heads;
-  config.given({"mamba_expand", "expand"});
+  const int width = widened(model, config, {"mamba_expand", "expand"});
+  r.value_size = given ? size->integer(1) : width / r.heads;
   config.given({"use_conv_bias", "mamba_conv_bias"});  // the convolution's is always counted
   set_keys(config.integer({"mamba_n_groups", "n_groups"}, 1), config.integer({"mamba_d_state", "ssm_state_size"}, 1),
            r);
@@ -135,7 +144,7 @@ void read_mamba2(const HfConfig& config, const Model& model, Recurrence& r) {
 
 void read_mamba(const HfConfig& config, const Model& model, Recurrence& r) {
   r.kind = RecurrenceKind::Mamba;
-  r.heads = model.hidden * config.integer({"mamba_expand"}, 1);
+  r.heads = widened(model, config, {"mamba_expand"});
   r.value_size = 1;
   set_keys(1, config.integer({"mamba_d_state"}, 1), r);
   r.convolution = config.integer({"mamba_d_conv"}, 1);
@@ -169,8 +178,8 @@ void read_recurrence(const HfConfig& config, Model& model) {
     if (const auto key =
             config.find({"mamba_d_state", "ssm_state_size", "linear_num_value_heads", "linear_attn_config"}))
       key->fail("given, but no key that is known here says which layers have it and which attention");
+  if (mixers && mixers->feed_forward > 0) model.layers = mixers->feed_forward;
   if (!mixers || mixers->recurrence == 0) return;
-  if (mixers->feed_forward > 0) model.layers = mixers->feed_forward;
   if (mixers->attention == 0) config.text().fail("no layer has attention, which is not built");
   model.attention.layers = mixers->attention;
   read_kind(config, model, model.recurrence);

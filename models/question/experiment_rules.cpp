@@ -29,13 +29,16 @@ void require_countable(const Experiment& e) {
   };
   const Workload& w = e.workload;
   const Model& m = e.model;
-  const double hidden = m.hidden, experts = m.experts, tokens = static_cast<double>(w.batch) * w.sequence;
+  const double hidden = std::max(m.hidden, m.row_width()), experts = m.experts,
+               tokens = static_cast<double>(w.batch) * w.sequence;
   // A factor above 0 sizes the rows; any other leaves an expert at most all tokens.
   const double rows = w.capacity_factor > 0
                           ? w.top_k * w.capacity_factor * tokens + experts
                           : experts * std::max(tokens, static_cast<double>(w.capacity_rows)) + experts;
-  const double width =
-      static_cast<double>(m.attention.heads) * std::max(m.attention.head_size, m.attention.value_head_size());
+  const auto width_of = [](const Attention& a) {
+    return static_cast<double>(a.heads) * std::max(a.head_size, a.value_head_size());
+  };
+  const double width = std::max(width_of(m.attention), width_of(m.attention.in_windows()));
   const double shared = static_cast<double>(m.shared_experts.count) * m.shared_experts.hidden;
   const double ffn = std::max<double>(m.dense_hidden, shared);
   const double ranks = static_cast<double>(m.attention.q_rank) + m.attention.kv_rank;  // of latent attention

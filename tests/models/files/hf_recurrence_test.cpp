@@ -61,6 +61,18 @@ TEST_CASE("Layers without attention are read by the keys of each family") {
               {"conv_L_cache", 3}}) == std::tuple(8, 2, Recurrence{ShortConvolution, 6, 64, 1, 0, 0, 3}));
 }
 
+TEST_CASE("Parts that are listed one by one need no recurrence, and inner channels stay numbers") {
+  const Model m = hybrid_of({{"hybrid_override_pattern", "*-*-*-"}});
+  CHECK(m.layers == 3);
+  CHECK(m.recurrence.layers == 0);
+  const nlohmann::json jamba{{"attn_layer_period", 8},
+                             {"mamba_d_state", 16},
+                             {"mamba_d_conv", 4},
+                             {"hidden_size", 2'000'000'000},
+                             {"num_attention_heads", 8}};
+  CHECK_THROWS_WITH(hybrid_of(jamba), Catch::Contains("4000000000 inner channels are too many"));
+}
+
 TEST_CASE("Layers with windows may have other heads, and values another size than keys") {
   const Attention a = hybrid_of({{"model_type", "mimo_v2_flash"},
                                  {"head_dim", 12},
